@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+# Build options, the compiler settings every target shares, and the functions
+# that the rooms use to declare targets.
+
+option(SONDE_BUILD_TESTS "Build the tests" ON)
+option(SONDE_BUILD_BENCH "Build the benchmarks" OFF)
+option(SONDE_BUILD_FUZZERS "Build the fuzzers (needs clang)" OFF)
+option(SONDE_WERROR "Treat warnings as errors" OFF)
+set(SONDE_SANITIZE "" CACHE STRING "address,undefined | thread | (empty)")
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
+endif()
+
+find_program(SONDE_CCACHE ccache)
+if(SONDE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${SONDE_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${SONDE_CCACHE})
+endif()
+
+find_package(Threads REQUIRED)
+
+add_library(sonde_options INTERFACE)
+target_include_directories(sonde_options INTERFACE ${PROJECT_SOURCE_DIR}/src)
+target_compile_options(sonde_options INTERFACE
+  -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers
+  $<$<BOOL:${SONDE_WERROR}>:-Werror>)
+if(SONDE_SANITIZE)
+  target_compile_options(sonde_options INTERFACE
+    -fsanitize=${SONDE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(sonde_options INTERFACE -fsanitize=${SONDE_SANITIZE})
+endif()
+
+# sonde_library(name SOURCES … [DEPENDS …]): a static library of one room, for
+# the shared libraries and the tests to link.
+function(sonde_library name)
+  cmake_parse_arguments(A "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${A_SOURCES})
+  target_link_libraries(${name} PUBLIC sonde_options ${A_DEPENDS})
+endfunction()
+
+# sonde_test(name SOURCES … [DEPENDS …]): a GoogleTest program; each test case
+# in it becomes a ctest of its own.
+function(sonde_test name)
+  cmake_parse_arguments(A "" "" "SOURCES;DEPENDS;PROPERTIES" ${ARGN})
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+  add_executable(${name} ${A_SOURCES})
+  target_link_libraries(${name} PRIVATE sonde_options ${A_DEPENDS} GTest::gtest_main GTest::gmock Threads::Threads)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES ${A_PROPERTIES})
+endfunction()

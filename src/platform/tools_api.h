@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The tools interface: what the profiling core needs of a GPU platform.
+ *
+ * The software driver (libcuda.so.1) exports one implementation through
+ * sondeToolsGetPlatform; the NVIDIA side implements the same table inside
+ * libcupti with hooks. The core knows only this table, never the platform
+ * behind it. Plain C, so that the two shared libraries need not agree on a C++
+ * runtime.
+ *
+ * Rules that hold for every function here
+ *  - All times are nanoseconds of the clock that `now` reads (since the epoch).
+ *  - The platform holds none of its own locks while it calls the listener.
+ *  - Structures passed to the listener live until the call returns; the
+ *    strings in them live as long as the object that they name (function,
+ *    module), so that a listener may keep them until the matching
+ *    *_DESTROY/UNLOAD event.
+ *  - Every structure begins with its size; a newer side may append fields.
+ */
+#ifndef SONDE_PLATFORM_TOOLS_API_H_
+#define SONDE_PLATFORM_TOOLS_API_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SONDE_TOOLS_ABI_VERSION 1u
+
+/* Handles are the driver's own (CUcontext, CUstream, CUfunction, CUmodule …). */
+typedef void* SondeHandle;
+
+/* The values are those of CUpti_CallbackDomain. */
+typedef enum SondeDomain {
+  SONDE_DOMAIN_DRIVER = 1,
+  SONDE_DOMAIN_RUNTIME = 2,
+} SondeDomain;
+
+/* ------------------------------------------------------------- API calls -- */
+
+/* One API call that somebody listens to. It lives on the stack of the calling
+ * thread from apiEnter to apiExit and is the same object in both. */
+typedef struct SondeApiCall {
+  uint32_t size;
+  uint32_t domain;            /* SondeDomain */
+  uint32_t cbid;              /* CUpti_driver_api_trace_cbid / _runtime_ */
+  uint32_t correlationId;     /* of the outermost call; never 0 */
+  uint32_t nested;            /* 1: a driver call made by a runtime call */
+  uint32_t contextUid;        /* 0: no context */
+  SondeHandle context;        /* current context of the thread, or NULL */
+  const char* functionName;   /* "cuLaunchKernel", without version suffix rules: as the name tables have it */
+  const char* symbolName;     /* mangled kernel name on launches, else NULL */
+  const void* params;         /* the generated parameter structure of the cbid, or NULL when it has none */
+  void* returnValue;          /* CUresult* / cudaError_t*, valid at exit; a listener may overwrite it there */
+  /* For the listener alone: kept from enter to exit, zero at enter. */
+  uint64_t enterTime;
+  void* listenerData;
+  uint64_t listenerWords[8];
+} SondeApiCall;
+
+/* -------------------------------------------------------------- resources -- */
+
+typedef enum SondeResourceEvent {
+  SONDE_RESOURCE_CONTEXT_CREATED = 1,
+  SONDE_RESOURCE_CONTEXT_DESTROY_STARTING = 2,
+  SONDE_RESOURCE_STREAM_CREATED = 3,
+  SONDE_RESOURCE_STREAM_DESTROY_STARTING = 4,
+  SONDE_RESOURCE_MODULE_LOADED = 5,
+  SONDE_RESOURCE_MODULE_UNLOAD_STARTING = 6,
+  SONDE_RESOURCE_FUNCTION_LOADED = 7, /* once per kernel, at its first use */
+  SONDE_RESOURCE_INIT_FINISHED = 8,
+  SONDE_RESOURCE_GRAPH_CREATED = 9,
+  SONDE_RESOURCE_GRAPH_DESTROY_STARTING = 10,
+  SONDE_RESOURCE_GRAPH_CLONED = 11,
+  SONDE_RESOURCE_GRAPH_NODE_CREATED = 12,
+  SONDE_RESOURCE_GRAPH_NODE_DESTROY_STARTING = 13,
+  SONDE_RESOURCE_GRAPH_NODE_CLONED = 14,
+  SONDE_RESOURCE_GRAPH_EXEC_CREATED = 15,
+  SONDE_RESOURCE_GRAPH_EXEC_DESTROY_STARTING = 16,
+  SONDE_RESOURCE_DEVICE_MEMORY = 17, /* an allocation or a release */
+} SondeResourceEvent;
+
+typedef struct SondeResource {
+  uint32_t size;
+  uint32_t event;       /* SondeResourceEvent */
+  SondeHandle context;
+  uint32_t contextUid;
+  uint32_t deviceId;
+  SondeHandle handle;   /* stream, module, function, graph, node … */
+  uint32_t id;          /* CUPTI id of it: stream id, module id, function id, graph id */
+  uint32_t flags;       /* stream: bit 0 null stream, bit 1 non-blocking; */
+  int32_t priority;     /* stream */
+  const void* image;    /* module: the PTX text or ELF it was made from */
+  size_t imageSize;
+  const char* name;     /* function: mangled name */
+  uint32_t moduleId;    /* function: the module it is in */
+  uint32_t functionIndex; /* function: index in the module's symbol table */
+  /* Graph nodes. */
+  SondeHandle parent;   /* graph of a node; original of a clone; graph of an exec */
+  uint64_t nodeId;
+  uint64_t originalNodeId;
+  uint32_t nodeType;    /* CUgraphNodeType */
+  /* SONDE_RESOURCE_DEVICE_MEMORY */
+  uint64_t address;
+  uint64_t bytes;
+  uint32_t memoryKind;  /* SondeMemoryKind */
+  uint32_t memoryOp;    /* 1 allocation, 2 release */
+  uint64_t time;
+  uint32_t correlationId;
+  uint32_t streamId;
+  uint32_t isAsync;
+  SondeHandle pool;
+  uint64_t poolReleaseThreshold, poolReservedBytes, poolUsedBytes;
+} SondeResource;
+
+typedef enum SondeSyncEvent {
+  SONDE_SYNC_EVENT_SYNCHRONIZE = 1,
+  SONDE_SYNC_STREAM_WAIT_EVENT = 2,
+  SONDE_SYNC_STREAM_SYNCHRONIZE = 3,
+  SONDE_SYNC_CONTEXT_SYNCHRONIZE = 4,
+} SondeSyncEvent;
+
+/* A finished host-side synchronisation. */
+typedef struct SondeSync {
+  uint32_t size;
+  uint32_t kind;          /* SondeSyncEvent, = CUpti_ActivitySynchronizationType */
+  SondeHandle context;
+  uint32_t contextUid;
+  SondeHandle stream;
+  uint32_t streamId;      /* 0xffffffff when none is meant */
+  uint32_t eventId;
+  uint32_t correlationId;
+  uint64_t start, end;
+  uint64_t eventSyncId;
+  int32_t returnValue;
+} SondeSync;
+
+/* ------------------------------------------------------- completed work -- */
+
+typedef enum SondeWorkKind {
+  SONDE_WORK_KERNEL = 1,
+  SONDE_WORK_MEMCPY = 2,
+  SONDE_WORK_MEMCPY_PEER = 3,
+  SONDE_WORK_MEMSET = 4,
+  SONDE_WORK_EVENT_RECORD = 5,
+  SONDE_WORK_GRAPH = 6,      /* a whole graph launch */
+  SONDE_WORK_HOST_FUNCTION = 7,
+} SondeWorkKind;
+
+/* Values of CUpti_ActivityMemoryKind. */
+typedef enum SondeMemoryKind {
+  SONDE_MEMORY_UNKNOWN = 0,
+  SONDE_MEMORY_PAGEABLE = 1,
+  SONDE_MEMORY_PINNED = 2,
+  SONDE_MEMORY_DEVICE = 3,
+  SONDE_MEMORY_ARRAY = 4,
+  SONDE_MEMORY_MANAGED = 5,
+  SONDE_MEMORY_DEVICE_STATIC = 6,
+  SONDE_MEMORY_MANAGED_STATIC = 7,
+} SondeMemoryKind;
+
+typedef struct SondeWork {
+  uint32_t size;
+  uint32_t kind;              /* SondeWorkKind */
+  uint32_t correlationId;     /* of the API call that enqueued it */
+  uint32_t deviceId;
+  uint32_t contextUid;
+  uint32_t streamId;
+  SondeHandle context;
+  uint64_t queued, submitted, start, end;
+  uint32_t status;            /* 0: ran; otherwise the CUresult it failed with */
+  uint32_t graphId;
+  uint64_t graphNodeId;
+  uint32_t channelId;         /* hardware queue, or the worker that stands for one */
+  uint32_t channelType;       /* CUpti_ChannelType */
+  /* Kernel. */
+  const char* name;           /* mangled */
+  uint32_t moduleId, functionId;
+  uint64_t gridId;
+  uint32_t grid[3], block[3], cluster[3];
+  uint32_t registersPerThread;
+  uint32_t staticSharedMemory, dynamicSharedMemory, sharedMemoryExecuted;
+  uint32_t localMemoryPerThread;
+  uint64_t localMemoryTotal;
+  uint32_t cacheConfigRequested, cacheConfigExecuted;
+  uint32_t sharedMemoryConfig, sharedMemoryCarveout, sharedMemoryCarveoutRequested;
+  uint32_t launchType;        /* CUpti_ActivityLaunchType: 0 regular, 1 cooperative … */
+  int32_t priority;
+  uint32_t partitionedCacheRequested, partitionedCacheExecuted;
+  uint64_t parentGridId;      /* dynamic parallelism; 0: launched by the host */
+  uint32_t parentBlock[3];
+  /* Copies and sets. */
+  uint32_t copyKind;          /* CUpti_ActivityMemcpyKind */
+  uint32_t srcMemoryKind, dstMemoryKind;
+  uint64_t bytes;
+  uint32_t isAsync;
+  uint32_t srcDeviceId, dstDeviceId, srcContextUid, dstContextUid;
+  uint64_t copyCount;
+  uint32_t setValue;
+  /* Event record. */
+  uint32_t eventId;
+  uint64_t eventSyncId;
+  uint64_t extraId;           /* GRAPH: exec id */
+} SondeWork;
+
+typedef enum SondeOverheadKind {
+  SONDE_OVERHEAD_COMPILER = 1,       /* PTX to host code */
+  SONDE_OVERHEAD_MODULE_LOADING = 2, /* lazy loading of a function */
+} SondeOverheadKind;
+
+typedef struct SondeOverhead {
+  uint32_t size;
+  uint32_t kind;
+  uint64_t start, end;
+  uint32_t correlationId;
+  uint32_t contextUid;
+  uint32_t deviceId;
+  const char* what;           /* function or module, for the message */
+  uint64_t cacheHit;          /* 1: the code came from the disk cache */
+  uint64_t bytes;             /* of the PTX */
+} SondeOverhead;
+
+/* --------------------------------------------------------- unified memory -- */
+
+typedef struct SondeUnifiedMemory {
+  uint32_t size;
+  uint32_t kind;              /* CUpti_ActivityUnifiedMemoryCounterKind */
+  uint64_t value, start, end, address;
+  uint32_t srcId, dstId, streamId, flags;
+  uint64_t processors[5];
+} SondeUnifiedMemory;
+
+/* ----------------------------------------------------------- the listener -- */
+
+/* What libcupti implements. Any entry may be NULL. `self` comes back as given. */
+typedef struct SondeListener {
+  uint32_t size;
+  void* self;
+  /* On the calling thread. Only for cbids whose enabled byte is not 0. */
+  void (*apiEnter)(void* self, SondeApiCall* call);
+  void (*apiExit)(void* self, SondeApiCall* call);
+  /* On the thread that causes the event. */
+  void (*resource)(void* self, const SondeResource* event);
+  void (*synchronized)(void* self, const SondeSync* event);
+  void (*overhead)(void* self, const SondeOverhead* event);
+  /* On a thread of the platform, in completion order within a stream. */
+  void (*workCompleted)(void* self, const SondeWork* work);
+  /* Before work is enqueued: lets a listener attach data (external
+   * correlation); on the calling thread. */
+  void (*workEnqueued)(void* self, const SondeWork* work);
+  void (*unifiedMemory)(void* self, const SondeUnifiedMemory* event);
+  /* A sticky error made a context unusable. */
+  void (*contextFailed)(void* self, SondeHandle context, uint32_t contextUid, int32_t error, const char* message);
+} SondeListener;
+
+/* ---------------------------------------------------------- raw counters -- */
+
+/* Counting is configured per context as a set of raw counters; the index is
+ * SondeCounter (softgpu/exec/counters.h on the software GPU). Values are read
+ * per domain instance (an SM, an L2 slice, a memory partition). */
+typedef enum SondeCounterMode {
+  SONDE_COUNTER_MODE_OFF = 0,
+  SONDE_COUNTER_MODE_KERNEL = 1,      /* reset at each kernel start */
+  SONDE_COUNTER_MODE_CONTINUOUS = 2,
+} SondeCounterMode;
+
+typedef struct SondeClockInfo {
+  uint32_t size;
+  uint32_t smClockMHz, memoryClockMHz, baseClockMHz, boostClockMHz;
+  uint32_t pcieLinkGen, pcieLinkWidth;
+  uint32_t throttleReasons;           /* CUpti_EnvironmentClocksThrottleReason */
+  uint32_t temperatureC, fanSpeedPercent;
+  uint32_t powerMilliwatts, powerLimitMilliwatts;
+} SondeClockInfo;
+
+/* ----------------------------------------------------------- the platform -- */
+
+/* Ids that libcupti hands to its clients are given by the platform, so that
+ * they are stable without any listener. */
+typedef struct SondePlatform {
+  uint32_t size;
+  uint32_t abiVersion;
+  const char* name;                   /* "softgpu", "nvidia" */
+
+  uint64_t (*now)(void);
+
+  /* One listener at a time. 0: attached; otherwise a CUresult. Detach waits
+   * until no listener function runs any more (except one that detaches). */
+  int32_t (*attach)(const SondeListener* listener);
+  void (*detach)(void);
+
+  /* One byte per cbid, written by the listener at any time: 0 costs the API
+   * call one load and one branch. *count receives the number of bytes. */
+  volatile uint8_t* (*enabledCallbacks)(uint32_t domain, uint32_t* count);
+  /* Switches for everything that is not an API call, one bit each of
+   * SondeInterest; 0 means that the platform builds no such event. */
+  void (*setInterest)(uint64_t interest);
+
+  /* Objects. Each returns 0 or a CUresult and leaves the output alone on
+   * failure. */
+  int32_t (*contextId)(SondeHandle context, uint32_t* id);
+  int32_t (*contextDevice)(SondeHandle context, uint32_t* deviceId);
+  int32_t (*streamId)(SondeHandle context, SondeHandle stream, int perThread, uint32_t* id);
+  int32_t (*graphId)(SondeHandle graph, uint32_t* id);
+  int32_t (*graphExecId)(SondeHandle exec, uint32_t* id);
+  int32_t (*graphNodeId)(SondeHandle node, uint64_t* id);
+  int32_t (*currentContext)(SondeHandle* context);
+  uint32_t (*correlationId)(void);    /* of the innermost API call of this thread; 0: none */
+  int32_t (*synchronizeContext)(SondeHandle context);
+  int32_t (*synchronizeAll)(void);
+  /* Calls `visit` for each live object, so that a listener that attaches late
+   * learns of what exists: contexts, their streams, modules. */
+  void (*enumerate)(void (*visit)(void* self, const SondeResource* resource), void* self);
+
+  int32_t (*deviceCount)(uint32_t* count);
+  /* A CUdevice_attribute. */
+  int32_t (*deviceAttribute)(uint32_t device, int32_t attribute, int64_t* value);
+  /* A fact of the device model that no driver attribute has, by name
+   * ("l2.slices", "global_memory_bandwidth", "max_ipc_milli" …). */
+  int32_t (*deviceFact)(uint32_t device, const char* name, double* value);
+  int32_t (*deviceString)(uint32_t device, const char* name, const char** value);
+
+  /* Counters: see DESIGN of events. May be NULL: the platform has none. */
+  int32_t (*counterConfigure)(SondeHandle context, uint32_t mode, const uint32_t* counters, uint32_t count);
+  int32_t (*counterRead)(SondeHandle context, uint32_t counter, uint64_t* perInstance, uint32_t* instances, int reset);
+  int32_t (*counterReplay)(SondeHandle context, int enable);
+
+  int32_t (*clockInfo)(uint32_t device, SondeClockInfo* info);
+  int32_t (*clockLock)(uint32_t device, uint32_t mode);
+  int32_t (*clockUnlock)(uint32_t device);
+  int32_t (*clockStatus)(uint32_t device, uint32_t* status, int* ours);
+  int32_t (*autoBoost)(uint32_t device, uint32_t* enabled, uint32_t* pid);
+
+  int32_t (*unifiedMemoryConfigure)(uint32_t device, uint32_t kindMask);
+  /* Takes effect for functions loaded later. */
+  int32_t (*recordSourceLevel)(SondeHandle context, uint32_t what);
+} SondePlatform;
+
+typedef enum SondeInterest {
+  SONDE_INTEREST_RESOURCE = 1u << 0,
+  SONDE_INTEREST_SYNC = 1u << 1,
+  SONDE_INTEREST_KERNEL = 1u << 2,
+  SONDE_INTEREST_MEMCPY = 1u << 3,
+  SONDE_INTEREST_MEMSET = 1u << 4,
+  SONDE_INTEREST_OVERHEAD = 1u << 5,
+  SONDE_INTEREST_EVENT_RECORD = 1u << 6,
+  SONDE_INTEREST_GRAPH = 1u << 7,
+  SONDE_INTEREST_MEMORY = 1u << 8,
+  SONDE_INTEREST_UNIFIED_MEMORY = 1u << 9,
+  SONDE_INTEREST_LATENCY = 1u << 10,  /* fill `queued` and `submitted` */
+  SONDE_INTEREST_HOST_FUNCTION = 1u << 11,
+} SondeInterest;
+
+/* Exported by the software driver. NULL: no such ABI version. */
+typedef const SondePlatform* (*SondeToolsGetPlatformFn)(uint32_t abiVersion);
+#define SONDE_TOOLS_GET_PLATFORM_SYMBOL "sondeToolsGetPlatform"
+
+/* ------------------------------------------- for libcudart, from libcuda -- */
+
+/* How a runtime reports its calls. Optional: a runtime on another driver does
+ * without. Exported by the software driver as sondeToolsRuntime. */
+typedef struct SondeRuntimeHooks {
+  uint32_t size;
+  const volatile uint8_t* enabled;    /* one byte per runtime cbid */
+  uint32_t enabledCount;
+  void (*enter)(SondeApiCall* call);  /* fills correlation id and context */
+  void (*exit)(SondeApiCall* call);
+  /* For calls nobody listens to: correlation still has to be one id from the
+   * outermost call on; cheap (thread-local). */
+  void (*begin)(void);
+  void (*end)(void);
+} SondeRuntimeHooks;
+typedef const SondeRuntimeHooks* (*SondeToolsRuntimeFn)(uint32_t abiVersion);
+#define SONDE_TOOLS_RUNTIME_SYMBOL "sondeToolsRuntime"
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* SONDE_PLATFORM_TOOLS_API_H_ */
