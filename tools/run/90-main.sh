@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+
+usage() {
+  cat <<'TXT'
+usage: ./run WORD
+
+  demo              install what is missing, build, profile example programs on the software GPU
+  test [ctest …]    build and run every test
+  build             leave an installed tree in dist/
+  install PREFIX    the same elsewhere
+  bench [options]   build and run the benchmarks (Google Benchmark options)
+  lint              style checks, stale generated files
+  sanitize [PRESET] tests under AddressSanitizer+UBSan and ThreadSanitizer
+  fuzz [SECONDS]    each fuzzer for so long (60)
+  deps              only install missing packages
+  clean             remove build/, dist/, out/
+TXT
+}
+
+main() {
+  local word=${1:-}
+  case $word in
+    "" | help | -h | --help) usage; exit 0 ;;
+  esac
+  shift
+  mkdir -p build
+  declare -F "word_$word" >/dev/null || { usage >&2; die "no such word: $word"; }
+  "word_$word" "$@"
+}
