@@ -318,14 +318,32 @@ typedef struct SondePlatform {
   /* A CUdevice_attribute. */
   int32_t (*deviceAttribute)(uint32_t device, int32_t attribute, int64_t* value);
   /* A fact of the device model that no driver attribute has, by name
-   * ("l2.slices", "global_memory_bandwidth", "max_ipc_milli" …). */
+   * ("l2.slices", "global_memory_bandwidth_kBps", "instructions_per_cycle" …).
+   * deviceString also gives "counters": the JSON text of the event catalogue. */
   int32_t (*deviceFact)(uint32_t device, const char* name, double* value);
   int32_t (*deviceString)(uint32_t device, const char* name, const char** value);
 
-  /* Counters: see DESIGN of events. May be NULL: the platform has none. */
+  /* Counters. May be NULL: the platform has none.
+   *
+   * counterConfigure says which raw counters a context counts from the next
+   * kernel on (none: counting is off); it replaces the earlier set. A counter
+   * that stays configured keeps its total. `mode` KERNEL makes kernels of the
+   * context run one at a time. Totals only grow: the listener keeps base lines
+   * and subtracts.
+   *
+   * counterRead gives a consistent snapshot, also while a kernel runs
+   * (CONTINUOUS): for counter i and instance k, totals[i * *instances + k], and
+   * the same at the start of the kernel that started last. `*instances` in:
+   * room per counter; out: how many the counters have (SMs, or slices of L2 or
+   * DRAM; all counters of one call must belong to one kind of unit).
+   * `*kernels` counts the kernels started in the context since it was made.
+   * NOT_FOUND: a counter that is not configured. */
   int32_t (*counterConfigure)(SondeHandle context, uint32_t mode, const uint32_t* counters, uint32_t count);
-  int32_t (*counterRead)(SondeHandle context, uint32_t counter, uint64_t* perInstance, uint32_t* instances, int reset);
-  int32_t (*counterReplay)(SondeHandle context, int enable);
+  int32_t (*counterRead)(SondeHandle context, const uint32_t* counters, uint32_t count, uint64_t* totals,
+                         uint64_t* totalsAtKernelStart, uint32_t* instances, uint64_t* kernels);
+  /* How many instances a raw counter has on a device, and its name. */
+  int32_t (*counterInstances)(uint32_t device, uint32_t counter, uint32_t* instances);
+  const char* (*counterName)(uint32_t counter); /* NULL: past the last */
 
   int32_t (*clockInfo)(uint32_t device, SondeClockInfo* info);
   int32_t (*clockLock)(uint32_t device, uint32_t mode);
