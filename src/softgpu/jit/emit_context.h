@@ -40,11 +40,24 @@ class EmitContext {
   const ptx::Module& ptxModule;
   const ptx::Function& function;
   unsigned lanes = kWarpSize;          // 1 or 32
+  // The host has AVX-512 F, VL, BW and DQ and the code may use them.
+  bool avx512 = false;
+  // f32 results that are NaN become 0x7fffffff, as on the hardware. Off: they
+  // keep the host's NaN bits, which is faster and the same to any program that
+  // does not look at the bits of a NaN.
+  bool canonicalNan = true;
 
   bool uniform() const { return lanes == 1; }
   // The LLVM type of a PTX type in the form at hand.
   llvm::Type* type(ptx::ScalarType t) const { return form(scalarType(t)); }
-  llvm::Type* scalarType(ptx::ScalarType t) const;
+  llvm::Type* scalarType(ptx::ScalarType t) const {
+    switch (t) {
+      case ptx::ScalarType::f32: return b.getFloatTy();
+      case ptx::ScalarType::f64: return b.getDoubleTy();
+      case ptx::ScalarType::none: throw Unsupported("an operand without a type");
+      default: return b.getIntNTy(ptx::bitsOf(t));
+    }
+  }
   llvm::Type* form(llvm::Type* scalar) const {
     return uniform() ? scalar : static_cast<llvm::Type*>(llvm::FixedVectorType::get(scalar, kWarpSize));
   }

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+# Finds LLVM 18 to 21 (19 preferred) and defines the interface target
+# sonde_llvm: the static component libraries the JIT needs, linked with hidden
+# symbols because the process may carry an LLVM of its own.
+include_guard(GLOBAL)
+
+foreach(version IN ITEMS 19 20 21 18)
+  if(NOT LLVM_FOUND)
+    find_package(LLVM ${version} CONFIG QUIET
+      HINTS /usr/lib/llvm-${version}/lib/cmake/llvm /usr/lib/llvm-${version})
+  endif()
+endforeach()
+if(NOT LLVM_FOUND)
+  message(FATAL_ERROR "LLVM 18 to 21 was not found. Install llvm-19-dev, or set LLVM_DIR to its lib/cmake/llvm.")
+endif()
+message(STATUS "LLVM ${LLVM_PACKAGE_VERSION} in ${LLVM_DIR}")
+
+llvm_map_components_to_libnames(sonde_llvm_libs
+  core support orcjit passes irreader bitreader bitwriter analysis transformutils scalaropts instcombine ipo
+  x86codegen x86asmparser x86desc x86info x86disassembler targetparser mcdisassembler)
+
+add_library(sonde_llvm INTERFACE)
+target_include_directories(sonde_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
+separate_arguments(sonde_llvm_definitions NATIVE_COMMAND "${LLVM_DEFINITIONS}")
+target_compile_options(sonde_llvm INTERFACE ${sonde_llvm_definitions}
+  $<$<NOT:$<BOOL:${LLVM_ENABLE_RTTI}>>:$<$<COMPILE_LANGUAGE:CXX>:-fno-rtti>>)
+target_link_libraries(sonde_llvm INTERFACE ${sonde_llvm_libs})
+target_link_options(sonde_llvm INTERFACE LINKER:--exclude-libs,ALL)
