@@ -4,14 +4,21 @@
 # symbols because the process may carry an LLVM of its own.
 include_guard(GLOBAL)
 
-foreach(version IN ITEMS 19 20 21 18)
-  if(NOT LLVM_FOUND)
-    find_package(LLVM ${version} CONFIG QUIET
-      HINTS /usr/lib/llvm-${version}/lib/cmake/llvm /usr/lib/llvm-${version})
-  endif()
-endforeach()
+# The package's version test wants the exact minor version, so the major one is
+# checked here.
+if(NOT LLVM_DIR)
+  foreach(version IN ITEMS 19 20 21 18)
+    if(NOT LLVM_FOUND)
+      find_package(LLVM CONFIG QUIET NO_DEFAULT_PATH PATHS /usr/lib/llvm-${version} /usr/local/opt/llvm@${version})
+    endif()
+  endforeach()
+endif()
 if(NOT LLVM_FOUND)
-  message(FATAL_ERROR "LLVM 18 to 21 was not found. Install llvm-19-dev, or set LLVM_DIR to its lib/cmake/llvm.")
+  find_package(LLVM CONFIG QUIET)
+endif()
+if(NOT LLVM_FOUND OR LLVM_VERSION_MAJOR LESS 18 OR LLVM_VERSION_MAJOR GREATER 21)
+  message(FATAL_ERROR "LLVM 18 to 21 was not found (found: '${LLVM_VERSION}'). "
+    "Install llvm-19-dev, or set LLVM_DIR to its lib/cmake/llvm.")
 endif()
 message(STATUS "LLVM ${LLVM_PACKAGE_VERSION} in ${LLVM_DIR}")
 
