@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A parsed PTX module. The parser builds it, the checker and the analyses read
-// it, the JIT compiles it and the printer writes it back. Plain data: a Module
-// owns everything and may be moved; nothing in it points into the source text.
+// A parsed PTX module. Names in nested scopes that hide or repeat another name
+// of the function are made unique ("p" -> "p$1"), so a Function's tables are
+// flat. The parser builds it, the checker and the analyses read it, the JIT
+// compiles it and the printer writes it back. Plain data: a Module owns
+// everything and may be moved; nothing in it points into the source text.
 #pragma once
 
 #include <array>
@@ -35,7 +37,7 @@ struct Initializer {
   uint64_t bits = 0;         // integer value or IEEE bits of the element type
   std::string symbol;        // of a variable or function
   int64_t offset = 0;        // added to the symbol's address
-  uint32_t maskShift = 0;    // for mask() initialisers: which byte is wanted
+  uint32_t maskShift = 0;    // for mask initialisers, 0xFF00(sym): the wanted byte's bit position (0, 8 … 56)
   bool masked = false;
 };
 
@@ -53,6 +55,9 @@ struct Variable {
   StateSpace pointerSpace = StateSpace::none;
   uint32_t pointerAlign = 0;
   std::vector<Initializer> init;   // element by element, shorter than the object means zeros after it
+  uint32_t regId = kNoId;          // space reg (a .reg parameter): the register in Function::registers that holds it
+  // .samplerref/.texref fields as written: {"addr_mode_0", "wrap"}, {"filter_mode", "nearest"} …
+  std::vector<std::pair<std::string, std::string>> properties;
   SourcePos pos;
 };
 
@@ -64,6 +69,10 @@ enum class SpecialReg : uint16_t {
   reserved_smem_offset_begin, reserved_smem_offset_end, reserved_smem_offset_cap, reserved_smem_offset,
   total_smem_size, aggr_smem_size, dynamic_smem_size, current_graph_exec,
 };
+
+std::string name(SpecialReg reg, uint32_t index = 0);     // "%tid"; "%envreg3" with index 3
+// "%tid" and the like, without a component; false when there is none. `index` gets the number of %envregN and %pmN.
+bool specialFromName(std::string_view text, SpecialReg& reg, uint32_t& index);
 
 struct Operand {
   enum class Kind : uint8_t {
@@ -78,7 +87,7 @@ struct Operand {
     vector,      // {a, b, c, d}: elements
     predPair,    // p|q: elements[0], elements[1]; either may be sink
     sink,        // _
-    texture,     // [tex, {coords}] or [tex, sampler, {coords}]: elements
+    texture,     // [tex, {coords}] or [tex, sampler, {coords}]: elements; also a tensor's [map, {coords}]
   };
   Kind kind = Kind::none;
   bool negated = false;        // !p
@@ -89,9 +98,13 @@ struct Operand {
   uint32_t index = 0;          // label: block-independent label id in Function::labels; envreg/pm number
   uint64_t imm = 0;
   // address and symbol: what the name refers to.
-  enum class Ref : uint8_t { none, moduleVar, localVar, function, param };
+  enum class Ref : uint8_t {
+    none, moduleVar, localVar, function, param,
+    returnParam,               // Function::returns
+    branchTargets,             // Function::branchTargets (brx.idx's table)
+  };
   Ref ref = Ref::none;
-  uint32_t refId = kNoId;      // Module::variables / Function::variables / Module::functions / Function::params
+  uint32_t refId = kNoId;      // Module::variables / Function::variables / Module::functions / Function::params …
   int64_t offset = 0;
   // Video instructions: the part of the operand that is meant, as written
   // without the dot: "b2", "h1", "h10", "b7210", on a destination the mask.
@@ -120,6 +133,9 @@ struct Instruction {
   // call: return values, callee (operand kind symbol or reg), arguments.
   std::vector<Operand> callReturns, callArgs;
   uint32_t callPrototype = kNoId;        // Function::prototypes for indirect calls
+  uint32_t callTargets = kNoId;          // Function::branchTargets, an indirect call with a .calltargets list
+  struct Shape { uint16_t m = 0, n = 0, k = 0; } shape;  // matrix instructions: of the mNnNkN word
+  uint32_t mnemonic = kNoId;             // Module::mnemonics: opcode, modifiers and types as written
   SourcePos pos;
   uint32_t loc = kNoId;                  // Module::locations: the .loc in force
 
@@ -135,7 +151,9 @@ struct Instruction {
 struct Location {
   uint32_t file = 0, line = 0, column = 0;
   uint32_t inlinedAt = kNoId;            // another Location
-  std::string functionName;              // of the inlined function, when given
+  std::string functionName;              // of the inlined function, when given (decoded from .debug_str)
+  std::string functionLabel;             // … and the label (with functionOffset) that the .loc gives for it
+  uint64_t functionOffset = 0;
 };
 
 struct Label {
@@ -147,11 +165,17 @@ struct Label {
 struct Prototype {                       // .callprototype
   std::string name;
   std::vector<Variable> returns, params;
+  bool noreturn = false;
+  SourcePos pos;
 };
 
 struct BranchTargets {                   // .branchtargets / .calltargets
   std::string name;
   std::vector<std::string> targets;
+  std::vector<uint32_t> ids;             // of each target: Function::labels, or Module::functions when isCall
+  bool isCall = false;
+  uint32_t instruction = 0;              // stands before this one, as a Label does
+  SourcePos pos;
 };
 
 struct PerformanceHints {
@@ -159,6 +183,13 @@ struct PerformanceHints {
   std::array<uint32_t, 3> reqnctapercluster{0, 0, 0};
   uint32_t maxnreg = 0, minnctapersm = 0, maxclusterrank = 0;
   bool explicitCluster = false, noreturn = false, blocksareclusters = false;
+  uint32_t abiPreserve = 0, abiPreserveControl = 0;
+};
+
+// A .pragma inside a body stands before an instruction.
+struct BodyPragma {
+  uint32_t instruction = 0;
+  std::string text;
 };
 
 // A .entry or .func. `body` is flat; control flow is ptx::Cfg's (cfg.h).
@@ -167,6 +198,8 @@ struct Function {
   bool isKernel = false;
   bool isExtern = false, isVisible = false, isWeak = false;
   bool hasBody = false;
+  bool isUnified = false;                // .attribute(.unified(…))
+  uint64_t unifiedId[2] = {0, 0};
   std::vector<Variable> returns, params;
   std::vector<uint32_t> paramOffsets;    // kernels: byte offset of each parameter in the packed buffer
   uint32_t paramBytes = 0;
@@ -177,12 +210,15 @@ struct Function {
   std::vector<Instruction> body;
   std::vector<Prototype> prototypes;
   std::vector<BranchTargets> branchTargets;
+  std::vector<std::string> pragmas;      // between signature and body
+  std::vector<BodyPragma> bodyPragmas;
   SourcePos pos;
 };
 
 struct SourceFile {
   uint32_t index = 0;
   std::string path;
+  uint64_t timestamp = 0, size = 0;      // 0: not given
 };
 
 struct Module {
@@ -197,6 +233,8 @@ struct Module {
   std::vector<Location> locations;
   std::vector<std::string> dwarfSections;  // raw text of .section blocks
   std::vector<std::pair<std::string, std::string>> aliases;  // .alias new, old
+  std::vector<std::string> pragmas;      // at module scope
+  std::vector<std::string> mnemonics;    // each different "ld.global.nc.v4.f32" once
 
   const Function* findFunction(std::string_view fn) const {
     for (const auto& f : functions)
