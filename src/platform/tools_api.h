@@ -106,7 +106,7 @@ typedef struct SondeResource {
   uint64_t address;
   uint64_t bytes;
   uint32_t memoryKind;  /* SondeMemoryKind */
-  uint32_t memoryOp;    /* 1 allocation, 2 release */
+  uint32_t memoryOp;    /* 1 allocation, 2 release; pools: 3 created, 4 destroyed, 5 trimmed */
   uint64_t time;
   uint32_t correlationId;
   uint32_t streamId;
@@ -203,6 +203,9 @@ typedef struct SondeWork {
   uint32_t eventId;
   uint64_t eventSyncId;
   uint64_t extraId;           /* GRAPH: exec id */
+  /* For the listener alone: written in workEnqueued, handed back as it was in
+   * workCompleted. 0 at workEnqueued and for work enqueued with no listener. */
+  uint64_t listenerWord;
 } SondeWork;
 
 typedef enum SondeOverheadKind {
@@ -247,9 +250,9 @@ typedef struct SondeListener {
   void (*overhead)(void* self, const SondeOverhead* event);
   /* On a thread of the platform, in completion order within a stream. */
   void (*workCompleted)(void* self, const SondeWork* work);
-  /* Before work is enqueued: lets a listener attach data (external
-   * correlation); on the calling thread. */
-  void (*workEnqueued)(void* self, const SondeWork* work);
+  /* Before work is enqueued, on the calling thread: the listener decides here
+   * whether it wants the record and notes that in listenerWord. */
+  void (*workEnqueued)(void* self, SondeWork* work);
   void (*unifiedMemory)(void* self, const SondeUnifiedMemory* event);
   /* A sticky error made a context unusable. */
   void (*contextFailed)(void* self, SondeHandle context, uint32_t contextUid, int32_t error, const char* message);
