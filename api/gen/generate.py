@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes every generated file of the project from the tables in api/.
+
+    generate.py [--root DIR]   write below DIR (default: this checkout)
+    generate.py --check        write nothing; exit 1 if a committed file is not what would be written
+    generate.py --list         the paths
+"""
+import argparse
+import difflib
+import os
+import sys
+import gen_callback_names
+from tables import ROOT, write
+
+GENERATORS = [gen_callback_names]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--root", default=ROOT)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--list", action="store_true")
+    args = parser.parse_args()
+    files = {}
+    for g in GENERATORS:
+        for path, text in g.generate().items():
+            assert path not in files, path
+            files[path] = text
+    if args.list:
+        print("\n".join(sorted(files)))
+        return 0
+    if not args.check:
+        for path, text in files.items():
+            write(path, text, args.root)
+        return 0
+    stale = 0
+    for path, text in sorted(files.items()):
+        full = os.path.join(args.root, path)
+        old = open(full).read() if os.path.exists(full) else ""
+        if old != text:
+            stale += 1
+            print("stale: %s" % path)
+            for line in list(difflib.unified_diff(old.splitlines(), text.splitlines(), "committed", "from the tables", lineterm="", n=1))[:20]:
+                print("  " + line)
+    if stale:
+        print("%d generated file(s) differ from the tables: run api/gen/generate.py and commit the result." % stale)
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
