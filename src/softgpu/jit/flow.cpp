@@ -1,0 +1,531 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softgpu/jit/flow.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "softgpu/jit/operands.h"
+
+namespace sonde::softgpu::jit {
+
+using ptx::Instruction;
+using ptx::Mod;
+using ptx::Opcode;
+using ptx::Operand;
+using ptx::StateSpace;
+
+namespace {
+
+bool leavesFunction(Opcode op) { return op == Opcode::ret || op == Opcode::exit || op == Opcode::trap; }
+bool endsBlock(const Instruction& in) {
+  return in.op == Opcode::bra || in.op == Opcode::brx || leavesFunction(in.op);
+}
+
+// Waiting for somebody: a read of memory that the program says may change.
+bool observesOthers(const Instruction& in) {
+  switch (in.op) {
+    case Opcode::atom:
+      return true;
+    case Opcode::ld:
+      return in.has(Mod::volatile_) || in.has(Mod::relaxed) || in.has(Mod::acquire) || in.has(Mod::mmio) || in.has(Mod::cv);
+    case Opcode::mbarrier:
+      return in.has(Mod::test_wait) || in.has(Mod::try_wait);
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Flow::Flow(const ptx::Module& module, const ptx::Function& function, bool isKernel)
+    : module_(module), function_(function), isKernel_(isKernel) {
+  varying_.assign(function.registers.size() + 1, false);
+  buildBlocks();
+  orderBlocks();
+  liveness();
+  findSpinLoops();
+  solve();
+}
+
+void Flow::buildBlocks() {
+  const auto& body = function_.body;
+  const size_t n = body.size();
+  std::vector<bool> leader(n + 1, false);
+  leader[0] = true;
+  for (const auto& label : function_.labels)
+    if (label.instruction <= n) leader[label.instruction] = true;
+  for (size_t i = 0; i < n; ++i)
+    if (endsBlock(body[i])) leader[i + 1] = true;
+
+  std::vector<uint32_t> blockOf(n + 1, 0);
+  for (size_t i = 0; i < n; ++i) {
+    if (leader[i]) {
+      Block b;
+      b.begin = static_cast<uint32_t>(i);
+      blocks.push_back(b);
+    }
+    blockOf[i] = static_cast<uint32_t>(blocks.size() - 1);
+    blocks.back().end = static_cast<uint32_t>(i + 1);
+  }
+  // A label (or a fall-through) behind the last instruction: an empty block
+  // that leaves.
+  Block tail;
+  tail.begin = tail.end = static_cast<uint32_t>(n);
+  tail.kind = BlockEnd::leave;
+  tail.leaves = true;
+  blocks.push_back(tail);
+  blockOf[n] = static_cast<uint32_t>(blocks.size() - 1);
+
+  auto labelBlock = [&](uint32_t label) { return blockOf[function_.labels[label].instruction]; };
+  for (size_t b = 0; b + 1 < blocks.size(); ++b) {
+    Block& block = blocks[b];
+    const Instruction& last = body[block.end - 1];
+    const bool guarded = last.guard.reg != ptx::kNoId;
+    const auto next = static_cast<uint32_t>(b + 1);
+    if (last.op == Opcode::bra) {
+      block.kind = BlockEnd::branch;
+      block.successors.push_back(labelBlock(last.operands[0].index));
+      if (guarded && block.successors[0] != next) block.successors.push_back(next);
+    } else if (last.op == Opcode::brx) {
+      block.kind = BlockEnd::indexed;
+      const Operand& list = last.operands.back();
+      for (const std::string& target : function_.branchTargets[list.index].targets)
+        for (uint32_t l = 0; l < function_.labels.size(); ++l)
+          if (function_.labels[l].name == target) {
+            block.successors.push_back(labelBlock(l));
+            break;
+          }
+      if (guarded) block.successors.push_back(next);
+    } else if (leavesFunction(last.op)) {
+      block.kind = BlockEnd::leave;
+      block.leaves = true;
+      if (guarded) block.successors.push_back(next);
+    } else {
+      block.successors.push_back(next);
+    }
+  }
+}
+
+// Topological order of the strongly connected components; within a loop the
+// same again without the edges to its header. Keeps loops contiguous.
+void Flow::orderBlocks() {
+  const size_t n = blocks.size();
+  std::vector<std::vector<uint32_t>> preds(n);
+  for (uint32_t b = 0; b < n; ++b)
+    for (uint32_t s : blocks[b].successors) preds[s].push_back(b);
+  std::vector<uint32_t> order;
+  std::vector<uint32_t> region(n, 0);  // which nodes belong to the sub-graph being ordered
+  uint32_t regions = 0;
+
+  // Iterative Tarjan, so that very long functions do not exhaust the stack.
+  std::function<void(uint32_t, uint32_t)> visit = [&](uint32_t id, uint32_t header) {
+    struct Frame {
+      uint32_t node;
+      size_t next;
+      std::vector<uint32_t> succ;
+    };
+    std::vector<int64_t> index(n, -1), low(n, 0);
+    std::vector<bool> onStack(n, false);
+    std::vector<uint32_t> stack;
+    std::vector<std::vector<uint32_t>> components;
+    int64_t counter = 0;
+    std::vector<Frame> frames;
+    auto open = [&](uint32_t v) {
+      index[v] = low[v] = counter++;
+      stack.push_back(v);
+      onStack[v] = true;
+      Frame f{v, 0, {}};
+      for (uint32_t s : blocks[v].successors)
+        if (region[s] == id && (s != header || id == 0)) f.succ.push_back(s);
+      std::sort(f.succ.rbegin(), f.succ.rend());  // later ones first: they end up behind
+      frames.push_back(std::move(f));
+    };
+    open(header);
+    while (!frames.empty()) {
+      Frame& f = frames.back();
+      if (f.next < f.succ.size()) {
+        const uint32_t s = f.succ[f.next++];
+        if (index[s] < 0) open(s);
+        else if (onStack[s]) low[f.node] = std::min(low[f.node], index[s]);
+        continue;
+      }
+      const uint32_t v = f.node;
+      if (low[v] == index[v]) {
+        std::vector<uint32_t> c;
+        for (;;) {
+          const uint32_t w = stack.back();
+          stack.pop_back();
+          onStack[w] = false;
+          c.push_back(w);
+          if (w == v) break;
+        }
+        components.push_back(std::move(c));
+      }
+      const int64_t l = low[v];
+      frames.pop_back();
+      if (!frames.empty()) low[frames.back().node] = std::min(low[frames.back().node], l);
+    }
+    for (auto c = components.rbegin(); c != components.rend(); ++c) {
+      if (c->size() == 1) {
+        order.push_back(c->front());
+        continue;
+      }
+      std::sort(c->begin(), c->end());
+      const uint32_t sub = ++regions;
+      std::vector<bool> inside(n, false);
+      for (uint32_t v : *c) inside[v] = true;
+      uint32_t head = c->front();
+      if (inside[0]) {
+        head = 0;
+      } else {
+        for (uint32_t v : *c) {
+          const bool entered =
+              std::any_of(preds[v].begin(), preds[v].end(), [&](uint32_t p) { return !inside[p]; });
+          if (entered) {
+            head = v;
+            break;
+          }
+        }
+      }
+      for (uint32_t v : *c) region[v] = sub;
+      visit(sub, head);
+    }
+  };
+  visit(0, 0);
+
+  std::vector<uint32_t> position(n, kNever);
+  for (uint32_t i = 0; i < order.size(); ++i) position[order[i]] = i;
+  std::vector<Block> ordered;
+  ordered.reserve(order.size());
+  for (uint32_t old : order) {
+    Block b = std::move(blocks[old]);
+    for (uint32_t& s : b.successors) s = position[s];
+    ordered.push_back(std::move(b));
+  }
+  blocks = std::move(ordered);
+
+  // The chain: behind the last block that branches back to a header, a look
+  // back at that header; inner loops first.
+  std::vector<uint32_t> spanEnd(blocks.size(), kNever);
+  for (uint32_t b = 0; b < blocks.size(); ++b)
+    for (uint32_t s : blocks[b].successors)
+      if (s <= b) spanEnd[s] = spanEnd[s] == kNever ? b : std::max(spanEnd[s], b);
+  ownIndex_.assign(blocks.size(), 0);
+  indices_.assign(blocks.size(), {});
+  for (uint32_t b = 0; b < blocks.size(); ++b) {
+    ownIndex_[b] = static_cast<uint32_t>(chain.size());
+    chain.push_back({b, false});
+    for (uint32_t h = b + 1; h-- > 0;)
+      if (spanEnd[h] == b) chain.push_back({h, true});
+  }
+  for (uint32_t i = 0; i < chain.size(); ++i) indices_[chain[i].block].push_back(i);
+  spinHeader.assign(blocks.size(), false);
+}
+
+void Flow::liveness() {
+  const size_t registers = function_.registers.size() + 1;
+  std::vector<BitSet> gen, kill;
+  for (Block& b : blocks) {
+    BitSet g(registers), k(registers);
+    for (uint32_t i = b.begin; i < b.end; ++i) {
+      const Instruction& in = function_.body[i];
+      auto use = [&](size_t r) {
+        if (!k.test(r)) g.set(r);
+      };
+      forEachUse(in, use);
+      if (readsCarry(in)) use(registers - 1);
+      if (in.guard.reg == ptx::kNoId) {
+        forEachDef(in, [&](ptx::RegId r) { k.set(r); });
+        if (writesCarry(in)) k.set(registers - 1);
+      }
+    }
+    b.liveIn = g;
+    gen.push_back(std::move(g));
+    kill.push_back(std::move(k));
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t i = blocks.size(); i-- > 0;) {
+      Block& b = blocks[i];
+      BitSet out(registers);
+      for (uint32_t s : b.successors) out.merge(blocks[s].liveIn);
+      BitSet in = gen[i];
+      out.forEach([&](size_t r) {
+        if (!kill[i].test(r)) in.set(r);
+      });
+      changed |= b.liveIn.merge(in);
+    }
+  }
+}
+
+void Flow::findSpinLoops() {
+  for (const Instruction& in : function_.body)
+    if (in.op == Opcode::bar || in.op == Opcode::barrier || in.op == Opcode::nanosleep) mayYield = true;
+  for (uint32_t i = 0; i < chain.size(); ++i) {
+    if (!chain[i].header) continue;
+    const uint32_t first = chain[i].block;
+    uint32_t last = first;
+    for (uint32_t j = i; j-- > 0;)
+      if (!chain[j].header) {
+        last = chain[j].block;
+        break;
+      }
+    // What decides about leaving the loop, and does that read shared state?
+    std::vector<bool> slice(function_.registers.size(), false);
+    bool sleeps = false;
+    for (uint32_t b = first; b <= last; ++b) {
+      if (blocks[b].end == blocks[b].begin) continue;
+      const Instruction& end = function_.body[blocks[b].end - 1];
+      if (end.guard.reg != ptx::kNoId && endsBlock(end)) slice[end.guard.reg] = true;
+      for (uint32_t k = blocks[b].begin; k < blocks[b].end; ++k)
+        sleeps |= function_.body[k].op == Opcode::nanosleep;
+    }
+    bool spins = sleeps;
+    for (bool changed = true; changed && !spins;) {
+      changed = false;
+      for (uint32_t b = first; b <= last && !spins; ++b)
+        for (uint32_t k = blocks[b].begin; k < blocks[b].end; ++k) {
+          const Instruction& in = function_.body[k];
+          bool defines = in.op == Opcode::call;
+          forEachDef(in, [&](ptx::RegId r) { defines |= slice[r]; });
+          if (!defines) continue;
+          if (observesOthers(in)) {
+            spins = true;
+            break;
+          }
+          if (in.op == Opcode::call) continue;
+          forEachUse(in, [&](ptx::RegId r) {
+            if (!slice[r]) slice[r] = changed = true;
+          });
+        }
+    }
+    if (spins) {
+      spinHeader[first] = true;
+      mayYield = true;
+    }
+  }
+}
+
+uint32_t Flow::occurrence(uint32_t from, uint32_t block) const {
+  for (uint32_t i : indices_[block])
+    if (i > ownIndex_[from]) return i;
+  return static_cast<uint32_t>(chain.size()) + indices_[block].front();
+}
+
+bool Flow::directJump(uint32_t from, uint32_t to) const {
+  const Block& b = blocks[from];
+  if (b.convergent()) return true;
+  if (to <= from && spinHeader[to]) return false;
+  const uint32_t target = occurrence(from, to);
+  bool direct = true;
+  b.pending.forEach([&](size_t y) {
+    if (y != to && occurrence(from, static_cast<uint32_t>(y)) < target) direct = false;
+  });
+  return direct;
+}
+
+bool Flow::propagateChain(uint32_t from, const BitSet& waiting) {
+  std::vector<std::pair<uint32_t, uint32_t>> order;
+  waiting.forEach([&](size_t b) {
+    order.emplace_back(occurrence(from, static_cast<uint32_t>(b)), static_cast<uint32_t>(b));
+    pendable[b] = true;
+  });
+  std::sort(order.begin(), order.end());
+  bool changed = false;
+  auto add = [&](uint32_t to, const BitSet& set) {
+    BitSet s = set;
+    s.reset(to);
+    changed |= blocks[to].pending.merge(s);
+  };
+  BitSet behind(blocks.size());
+  for (auto it = order.rbegin(); it != order.rend(); ++it) {
+    add(it->second, behind);
+    behind.set(it->second);
+  }
+  // A spin loop that has used up its budget is passed by with lanes waiting at
+  // its header.
+  BitSet spinning(blocks.size());
+  bool any = false;
+  for (const auto& [index, b] : order) {
+    if (any) add(b, spinning);
+    if (spinHeader[b]) {
+      spinning.set(b);
+      any = true;
+    }
+  }
+  return changed;
+}
+
+bool Flow::propagate() {
+  bool changed = false;
+  BitSet spinning(blocks.size());
+  for (uint32_t b = 0; b < blocks.size(); ++b) {
+    Block& block = blocks[b];
+    if (block.divergentEnd || (block.leaves && block.successors.empty())) {
+      BitSet waiting = block.pending;
+      for (uint32_t s : block.successors) waiting.set(s);
+      waiting.forEach([&](size_t h) {
+        if (spinHeader[h]) spinning.set(h);
+      });
+      changed |= propagateChain(b, waiting);
+      continue;
+    }
+    for (uint32_t s : block.successors) {
+      if (directJump(b, s)) {
+        BitSet waiting = block.pending;
+        waiting.reset(s);
+        changed |= blocks[s].pending.merge(waiting);
+      } else {
+        BitSet waiting = block.pending;
+        waiting.set(s);
+        if (spinHeader[s]) spinning.set(s);
+        changed |= propagateChain(b, waiting);
+      }
+    }
+  }
+  // Round again from the top with only spinning loops left.
+  spinning.forEach([&](size_t h) {
+    BitSet others = spinning;
+    others.reset(h);
+    changed |= blocks[h].pending.merge(others);
+    pendable[h] = true;
+  });
+  return changed;
+}
+
+bool Flow::operandUniform(const Operand& o) const {
+  switch (o.kind) {
+    case Operand::Kind::reg:
+      return !varying_[o.reg];
+    case Operand::Kind::special:
+      switch (o.special) {
+        case ptx::SpecialReg::tid: case ptx::SpecialReg::laneid: case ptx::SpecialReg::lanemask_eq:
+        case ptx::SpecialReg::lanemask_le: case ptx::SpecialReg::lanemask_lt: case ptx::SpecialReg::lanemask_ge:
+        case ptx::SpecialReg::lanemask_gt:
+          return false;
+        default:
+          return true;
+      }
+    case Operand::Kind::address:
+      return o.reg == ptx::kNoId || !varying_[o.reg];
+    default:
+      for (const Operand& e : o.elements)
+        if (!operandUniform(e)) return false;
+      return true;
+  }
+}
+
+bool Flow::sourcesUniform(const Instruction& in) const {
+  for (size_t i = destinationCount(in); i < in.operands.size(); ++i)
+    if (!operandUniform(in.operands[i])) return false;
+  if (readsCarry(in) && varying_[function_.registers.size()]) return false;
+  return true;
+}
+
+bool Flow::resultVarying(const Instruction& in) const {
+  switch (in.op) {
+    case Opcode::atom: case Opcode::match: case Opcode::shfl: case Opcode::call: case Opcode::mbarrier:
+    case Opcode::tex: case Opcode::tld4: case Opcode::suld: case Opcode::wmma: case Opcode::mma:
+    case Opcode::ldmatrix: case Opcode::movmatrix: case Opcode::wgmma: case Opcode::elect: case Opcode::alloca:
+      return true;
+    case Opcode::activemask:
+      return false;
+    case Opcode::vote: case Opcode::redux:
+      // One value for all when all name the same members; the voted predicate
+      // or value itself does not matter.
+      return !operandUniform(in.operands.back());
+    case Opcode::bar: case Opcode::barrier:
+      return false;
+    case Opcode::ld: case Opcode::ldu: {
+      const Operand& address = in.operands[1];
+      if (in.space == StateSpace::local) return true;
+      const bool entryParam = isKernel_ && address.ref == Operand::Ref::param;
+      if ((in.space == StateSpace::param || in.space == StateSpace::paramFunc || in.space == StateSpace::paramEntry) &&
+          !entryParam && address.reg == ptx::kNoId)
+        return true;  // a call's argument or result
+      return !operandUniform(address);
+    }
+    case Opcode::cvta:
+      if (in.space == StateSpace::local && !in.has(Mod::to)) return true;
+      return !sourcesUniform(in);
+    default:
+      return !sourcesUniform(in);
+  }
+}
+
+bool Flow::spreadVarying() {
+  bool changed = false;
+  auto mark = [&](size_t r) {
+    if (!varying_[r]) varying_[r] = changed = true;
+  };
+  for (Block& b : blocks) {
+    for (uint32_t i = b.begin; i < b.end; ++i) {
+      const Instruction& in = function_.body[i];
+      const bool varying = !guardUniform(in) || resultVarying(in);
+      auto define = [&](size_t r) {
+        if (varying || b.liveElsewhere.test(r)) mark(r);
+      };
+      forEachDef(in, define);
+      if (writesCarry(in)) define(function_.registers.size());
+    }
+    if (b.end == b.begin || b.divergentEnd) continue;
+    const Instruction& last = function_.body[b.end - 1];
+    bool divergent = false;
+    if (b.kind == BlockEnd::indexed) divergent = !guardUniform(last) || !operandUniform(last.operands[0]);
+    else if (b.kind != BlockEnd::fallThrough && !b.successors.empty()) divergent = !guardUniform(last);
+    if (divergent) b.divergentEnd = changed = true;
+  }
+  return changed;
+}
+
+void Flow::solve() {
+  const size_t registers = function_.registers.size() + 1;
+  pendable.assign(blocks.size(), false);
+  for (Block& b : blocks) {
+    b.pending = BitSet(blocks.size());
+    b.liveElsewhere = BitSet(registers);
+  }
+  for (bool changed = true; changed;) {
+    while (propagate()) {
+    }
+    for (Block& b : blocks)
+      b.pending.forEach([&](size_t y) { b.liveElsewhere.merge(blocks[y].liveIn); });
+    changed = false;
+    while (spreadVarying()) changed = true;
+  }
+}
+
+uint32_t Flow::maxLiveRegisters() const {
+  const size_t registers = function_.registers.size();
+  auto words = [&](size_t r) -> uint32_t {
+    if (r >= registers) return 0;
+    const auto& reg = function_.registers[r];
+    const unsigned bits = ptx::bitsOf(reg.type);
+    return bits <= 1 ? 0 : (bits + 31) / 32 * reg.vector;
+  };
+  uint32_t best = 0;
+  for (const Block& b : blocks) {
+    BitSet live(registers + 1);
+    uint32_t now = 0;
+    auto set = [&](size_t r) {
+      if (live.insert(r)) now += words(r);
+    };
+    for (uint32_t s : b.successors) blocks[s].liveIn.forEach(set);
+    best = std::max(best, now);
+    for (uint32_t i = b.end; i-- > b.begin;) {
+      const Instruction& in = function_.body[i];
+      if (in.guard.reg == ptx::kNoId)
+        forEachDef(in, [&](ptx::RegId r) {
+          if (live.test(r)) {
+            live.reset(r);
+            now -= words(r);
+          }
+        });
+      forEachUse(in, set);
+      best = std::max(best, now);
+    }
+  }
+  return best;
+}
+
+}  // namespace sonde::softgpu::jit
