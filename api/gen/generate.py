@@ -11,9 +11,11 @@ import difflib
 import os
 import sys
 import gen_callback_names
+import gen_cuda_headers
+import gen_vectors
 from tables import ROOT, write
 
-GENERATORS = [gen_callback_names]
+GENERATORS = [gen_callback_names, gen_cuda_headers, gen_vectors]
 
 
 def main():

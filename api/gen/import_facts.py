@@ -53,7 +53,7 @@ def headerRows(root, header, extra=()):
             _, name, params, value = item
             if not params and re.fullmatch(r'0[xX][0-9a-fA-F]+|\d+', value):
                 known[name] = int(value, 0)
-            if params or SKIP_DEFINES.match(name) or value == "" or "PTDS(" in value or "PTSZ(" in value:
+            if params or SKIP_DEFINES.match(name) or value == "" or (header != "cudaTypedefs.h" and re.search(r'PT(DS|SZ)\(', value)):
                 continue
             if re.fullmatch(r'cu[A-Z]\w*', name) and value.startswith(name + "_v"):
                 rows.append(("alias", name, value, ""))
@@ -78,7 +78,7 @@ def headerRows(root, header, extra=()):
             else:
                 for depth, kind, a, b in cdecl.fields(body):
                     rows.append(({"field": "field", "end": "close"}.get(kind, "open"),
-                                 b or "-", a if kind == "field" else (kind if kind != "end" else ""), str(depth)))
+                                 b or "-", a if kind == "field" else ((kind + " " + a).strip() if kind != "end" else ""), str(depth)))
             rows.append(("end", tag or name.strip(), "", ""))
             continue
         if re.match(r'(struct|union|enum)\s+\w+$', text):
