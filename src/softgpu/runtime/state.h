@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the runtime remembers: per thread its last error and device, per device
+// the primary context.
+#ifndef SONDE_SOFTGPU_RUNTIME_STATE_H_
+#define SONDE_SOFTGPU_RUNTIME_STATE_H_
+
+#include "softgpu/runtime/driver.h"
+
+namespace sonde::cudart {
+
+struct ThreadState {
+  cudaError_t lastError = cudaSuccess;
+  int device = 0;             // chosen by cudaSetDevice; counts while no context is current
+  unsigned resetsSeen = 0;    // compared with the process's count of cudaDeviceReset calls
+};
+ThreadState& threadState();
+
+// Keeps an error for cudaGetLastError and hands it back.
+inline cudaError_t recordError(cudaError_t error) {
+  if (error != cudaSuccess) [[unlikely]] threadState().lastError = error;
+  return error;
+}
+
+// Makes sure that the driver is up and the thread has a context: the current
+// one, or the primary context of its device. Loads modules with managed
+// variables the first time.
+cudaError_t ensureContext();
+
+// Makes the primary context of `device` current (creating it).
+cudaError_t usePrimaryContext(int device);
+
+// The device of the current context, else the thread's choice.
+cudaError_t currentDevice(int* device);
+cudaError_t deviceCount(int* count);
+// cudaErrorInvalidDevice unless 0 <= device < count.
+cudaError_t checkDevice(int device);
+// The primary context of a device, without making it current.
+cudaError_t primaryContext(int device, CUcontext* context);
+// Destroys the primary context of the current device.
+cudaError_t resetCurrentDevice();
+
+}  // namespace sonde::cudart
+
+#endif  // SONDE_SOFTGPU_RUNTIME_STATE_H_
