@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies and sets of linear memory, one- and two-dimensional, and symbols.
+#include "softgpu/runtime/impl.h"
+
+namespace sonde::cudart::impl {
+namespace {
+
+bool validKind(cudaMemcpyKind kind) { return kind >= cudaMemcpyHostToHost && kind <= cudaMemcpyDefault; }
+
+CUmemorytype sourceType(cudaMemcpyKind kind) {
+  if (kind == cudaMemcpyDefault) return CU_MEMORYTYPE_UNIFIED;
+  return kind == cudaMemcpyHostToHost || kind == cudaMemcpyHostToDevice ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+}
+
+CUmemorytype destinationType(cudaMemcpyKind kind) {
+  if (kind == cudaMemcpyDefault) return CU_MEMORYTYPE_UNIFIED;
+  return kind == cudaMemcpyHostToHost || kind == cudaMemcpyDeviceToHost ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+}
+
+cudaError_t copy(void* dst, const void* src, size_t count, cudaMemcpyKind kind) {
+  if (!validKind(kind)) return cudaErrorInvalidMemcpyDirection;
+  SONDE_TRY(ensureContext());
+  if (count == 0) return cudaSuccess;
+  switch (kind) {
+    case cudaMemcpyHostToDevice: return SONDE_CU(cuMemcpyHtoD, devicePointer(dst), src, count);
+    case cudaMemcpyDeviceToHost: return SONDE_CU(cuMemcpyDtoH, dst, devicePointer(src), count);
+    case cudaMemcpyDeviceToDevice: return SONDE_CU(cuMemcpyDtoD, devicePointer(dst), devicePointer(src), count);
+    default: return SONDE_CU(cuMemcpy, devicePointer(dst), devicePointer(src), count);
+  }
+}
+
+cudaError_t copyAsync(void* dst, const void* src, size_t count, cudaMemcpyKind kind, cudaStream_t stream) {
+  if (!validKind(kind)) return cudaErrorInvalidMemcpyDirection;
+  SONDE_TRY(ensureContext());
+  if (count == 0) return cudaSuccess;
+  switch (kind) {
+    case cudaMemcpyHostToDevice: return SONDE_CU(cuMemcpyHtoDAsync, devicePointer(dst), src, count, stream);
+    case cudaMemcpyDeviceToHost: return SONDE_CU(cuMemcpyDtoHAsync, dst, devicePointer(src), count, stream);
+    case cudaMemcpyDeviceToDevice:
+      return SONDE_CU(cuMemcpyDtoDAsync, devicePointer(dst), devicePointer(src), count, stream);
+    default: return SONDE_CU(cuMemcpyAsync, devicePointer(dst), devicePointer(src), count, stream);
+  }
+}
+
+// One side of a two-dimensional copy that is linear memory.
+void setSource(CUDA_MEMCPY2D* to, const void* src, size_t pitch, cudaMemcpyKind kind) {
+  to->srcMemoryType = sourceType(kind);
+  if (to->srcMemoryType == CU_MEMORYTYPE_HOST)
+    to->srcHost = src;
+  else
+    to->srcDevice = devicePointer(src);
+  to->srcPitch = pitch;
+}
+
+void setDestination(CUDA_MEMCPY2D* to, void* dst, size_t pitch, cudaMemcpyKind kind) {
+  to->dstMemoryType = destinationType(kind);
+  if (to->dstMemoryType == CU_MEMORYTYPE_HOST)
+    to->dstHost = dst;
+  else
+    to->dstDevice = devicePointer(dst);
+  to->dstPitch = pitch;
+}
+
+cudaError_t plan2D(CUDA_MEMCPY2D* to, void* dst, size_t dpitch, const void* src, size_t spitch, size_t width,
+                   size_t height, cudaMemcpyKind kind) {
+  if (!validKind(kind)) return cudaErrorInvalidMemcpyDirection;
+  if (height > 1 && (width > dpitch || width > spitch)) return cudaErrorInvalidPitchValue;
+  setSource(to, src, spitch, kind);
+  setDestination(to, dst, dpitch, kind);
+  to->WidthInBytes = width;
+  to->Height = height;
+  return cudaSuccess;
+}
+
+cudaError_t planToArray(CUDA_MEMCPY2D* to, cudaArray_t dst, size_t wOffset, size_t hOffset, const void* src,
+                        size_t spitch, size_t width, size_t height, cudaMemcpyKind kind) {
+  if (!validKind(kind)) return cudaErrorInvalidMemcpyDirection;
+  if (!dst) return cudaErrorInvalidResourceHandle;
+  if (height > 1 && width > spitch) return cudaErrorInvalidPitchValue;
+  setSource(to, src, spitch, kind);
+  to->dstMemoryType = CU_MEMORYTYPE_ARRAY;
+  to->dstArray = driverArray(dst);
+  to->dstXInBytes = wOffset;
+  to->dstY = hOffset;
+  to->WidthInBytes = width;
+  to->Height = height;
+  return cudaSuccess;
+}
+
+cudaError_t planFromArray(CUDA_MEMCPY2D* to, void* dst, size_t dpitch, cudaArray_const_t src, size_t wOffset,
+                          size_t hOffset, size_t width, size_t height, cudaMemcpyKind kind) {
+  if (!validKind(kind)) return cudaErrorInvalidMemcpyDirection;
+  if (!src) return cudaErrorInvalidResourceHandle;
+  if (height > 1 && width > dpitch) return cudaErrorInvalidPitchValue;
+  to->srcMemoryType = CU_MEMORYTYPE_ARRAY;
+  to->srcArray = driverArray(src);
+  to->srcXInBytes = wOffset;
+  to->srcY = hOffset;
+  setDestination(to, dst, dpitch, kind);
+  to->WidthInBytes = width;
+  to->Height = height;
+  return cudaSuccess;
+}
+
+cudaError_t run2D(const CUDA_MEMCPY2D& plan) {
+  SONDE_TRY(ensureContext());
+  if (plan.WidthInBytes == 0 || plan.Height == 0) return cudaSuccess;
+  return SONDE_CU(cuMemcpy2DUnaligned, &plan);
+}
+
+cudaError_t run2D(const CUDA_MEMCPY2D& plan, cudaStream_t stream) {
+  SONDE_TRY(ensureContext());
+  if (plan.WidthInBytes == 0 || plan.Height == 0) return cudaSuccess;
+  return SONDE_CU(cuMemcpy2DAsync, &plan, stream);
+}
+
+cudaError_t symbolAddress(const void* symbol, size_t count, size_t offset, void** address) {
+  SONDE_TRY(ensureContext());
+  CUdeviceptr base = 0;
+  size_t size = 0;
+  SONDE_TRY(registry().variable(symbol, &base, &size));
+  if (offset > size || count > size - offset) return cudaErrorInvalidValue;
+  *address = reinterpret_cast<void*>(base + offset);
+  return cudaSuccess;
+}
+
+}  // namespace
+
+cudaError_t cudaMemcpy(void* dst, const void* src, size_t count, enum cudaMemcpyKind kind) {
+  return copy(dst, src, count, kind);
+}
+
+cudaError_t cudaMemcpyAsync(void* dst, const void* src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) {
+  return copyAsync(dst, src, count, kind, stream);
+}
+
+cudaError_t cudaMemcpy2D(void* dst, size_t dpitch, const void* src, size_t spitch, size_t width, size_t height,
+                         enum cudaMemcpyKind kind) {
+  CUDA_MEMCPY2D plan{};
+  SONDE_TRY(plan2D(&plan, dst, dpitch, src, spitch, width, height, kind));
+  return run2D(plan);
+}
+
+cudaError_t cudaMemcpy2DAsync(void* dst, size_t dpitch, const void* src, size_t spitch, size_t width, size_t height,
+                              enum cudaMemcpyKind kind, cudaStream_t stream) {
+  CUDA_MEMCPY2D plan{};
+  SONDE_TRY(plan2D(&plan, dst, dpitch, src, spitch, width, height, kind));
+  return run2D(plan, stream);
+}
+
+cudaError_t cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void* src, size_t spitch,
+                                size_t width, size_t height, enum cudaMemcpyKind kind) {
+  CUDA_MEMCPY2D plan{};
+  SONDE_TRY(planToArray(&plan, dst, wOffset, hOffset, src, spitch, width, height, kind));
+  return run2D(plan);
+}
+
+cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void* src, size_t spitch,
+                                     size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) {
+  CUDA_MEMCPY2D plan{};
+  SONDE_TRY(planToArray(&plan, dst, wOffset, hOffset, src, spitch, width, height, kind));
+  return run2D(plan, stream);
+}
+
+cudaError_t cudaMemcpy2DFromArray(void* dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset,
+                                  size_t width, size_t height, enum cudaMemcpyKind kind) {
+  CUDA_MEMCPY2D plan{};
+  SONDE_TRY(planFromArray(&plan, dst, dpitch, src, wOffset, hOffset, width, height, kind));
+  return run2D(plan);
+}
+
+cudaError_t cudaMemcpy2DFromArrayAsync(void* dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset,
+                                       size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) {
+  CUDA_MEMCPY2D plan{};
+  SONDE_TRY(planFromArray(&plan, dst, dpitch, src, wOffset, hOffset, width, height, kind));
+  return run2D(plan, stream);
+}
+
+cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src,
+                                     size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height,
+                                     enum cudaMemcpyKind kind) {
+  if (!dst || !src) return cudaErrorInvalidResourceHandle;
+  CUDA_MEMCPY2D plan{};
+  plan.srcMemoryType = plan.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+  plan.srcArray = driverArray(src);
+  plan.srcXInBytes = wOffsetSrc;
+  plan.srcY = hOffsetSrc;
+  plan.dstArray = driverArray(dst);
+  plan.dstXInBytes = wOffsetDst;
+  plan.dstY = hOffsetDst;
+  plan.WidthInBytes = width;
+  plan.Height = height;
+  return run2D(plan);
+}
+
+// ------------------------------------------------------------------- peers
+
+cudaError_t cudaMemcpyPeer(void* dst, int dstDevice, const void* src, int srcDevice, size_t count) {
+  CUcontext to = nullptr, from = nullptr;
+  SONDE_TRY(ensureContext());
+  SONDE_TRY(primaryContext(dstDevice, &to));
+  SONDE_TRY(primaryContext(srcDevice, &from));
+  if (count == 0) return cudaSuccess;
+  return SONDE_CU(cuMemcpyPeer, devicePointer(dst), to, devicePointer(src), from, count);
+}
+
+cudaError_t cudaMemcpyPeerAsync(void* dst, int dstDevice, const void* src, int srcDevice, size_t count,
+                                cudaStream_t stream) {
+  CUcontext to = nullptr, from = nullptr;
+  SONDE_TRY(ensureContext());
+  SONDE_TRY(primaryContext(dstDevice, &to));
+  SONDE_TRY(primaryContext(srcDevice, &from));
+  if (count == 0) return cudaSuccess;
+  return SONDE_CU(cuMemcpyPeerAsync, devicePointer(dst), to, devicePointer(src), from, count, stream);
+}
+
+// -------------------------------------------------------------------- sets
+
+cudaError_t cudaMemset(void* devPtr, int value, size_t count) {
+  SONDE_TRY(ensureContext());
+  if (count == 0) return cudaSuccess;
+  return SONDE_CU(cuMemsetD8, devicePointer(devPtr), static_cast<unsigned char>(value), count);
+}
+
+cudaError_t cudaMemsetAsync(void* devPtr, int value, size_t count, cudaStream_t stream) {
+  SONDE_TRY(ensureContext());
+  if (count == 0) return cudaSuccess;
+  return SONDE_CU(cuMemsetD8Async, devicePointer(devPtr), static_cast<unsigned char>(value), count, stream);
+}
+
+cudaError_t cudaMemset2D(void* devPtr, size_t pitch, int value, size_t width, size_t height) {
+  if (height > 1 && width > pitch) return cudaErrorInvalidValue;
+  SONDE_TRY(ensureContext());
+  if (width == 0 || height == 0) return cudaSuccess;
+  return SONDE_CU(cuMemsetD2D8, devicePointer(devPtr), pitch, static_cast<unsigned char>(value), width, height);
+}
+
+cudaError_t cudaMemset2DAsync(void* devPtr, size_t pitch, int value, size_t width, size_t height,
+                              cudaStream_t stream) {
+  if (height > 1 && width > pitch) return cudaErrorInvalidValue;
+  SONDE_TRY(ensureContext());
+  if (width == 0 || height == 0) return cudaSuccess;
+  return SONDE_CU(cuMemsetD2D8Async, devicePointer(devPtr), pitch, static_cast<unsigned char>(value), width, height,
+                  stream);
+}
+
+namespace {
+
+// A box of rows: one call when the slices lie without gaps, else one a slice.
+template <typename Set>
+cudaError_t set3D(const cudaPitchedPtr& target, const cudaExtent& extent, Set set) {
+  if (extent.width > target.pitch || extent.height > target.ysize) return cudaErrorInvalidValue;
+  if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return cudaSuccess;
+  if (extent.height == target.ysize) return set(target.ptr, extent.height * extent.depth);
+  for (size_t z = 0; z < extent.depth; ++z)
+    SONDE_TRY(set(static_cast<char*>(target.ptr) + z * target.pitch * target.ysize, extent.height));
+  return cudaSuccess;
+}
+
+}  // namespace
+
+cudaError_t cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) {
+  return set3D(pitchedDevPtr, extent, [&](void* at, size_t rows) {
+    return impl::cudaMemset2D(at, pitchedDevPtr.pitch, value, extent.width, rows);
+  });
+}
+
+cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent,
+                              cudaStream_t stream) {
+  return set3D(pitchedDevPtr, extent, [&](void* at, size_t rows) {
+    return impl::cudaMemset2DAsync(at, pitchedDevPtr.pitch, value, extent.width, rows, stream);
+  });
+}
+
+// ----------------------------------------------------------------- symbols
+
+cudaError_t cudaGetSymbolAddress(void** devPtr, const void* symbol) {
+  if (!devPtr) return cudaErrorInvalidValue;
+  return symbolAddress(symbol, 0, 0, devPtr);
+}
+
+cudaError_t cudaGetSymbolSize(size_t* size, const void* symbol) {
+  if (!size) return cudaErrorInvalidValue;
+  SONDE_TRY(ensureContext());
+  CUdeviceptr base = 0;
+  size_t found = 0;
+  SONDE_TRY(registry().variable(symbol, &base, &found));
+  *size = found;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* src, size_t count, size_t offset,
+                               enum cudaMemcpyKind kind) {
+  if (kind != cudaMemcpyHostToDevice && kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault)
+    return cudaErrorInvalidMemcpyDirection;
+  void* address = nullptr;
+  SONDE_TRY(symbolAddress(symbol, count, offset, &address));
+  return copy(address, src, count, kind);
+}
+
+cudaError_t cudaMemcpyFromSymbol(void* dst, const void* symbol, size_t count, size_t offset,
+                                 enum cudaMemcpyKind kind) {
+  if (kind != cudaMemcpyDeviceToHost && kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault)
+    return cudaErrorInvalidMemcpyDirection;
+  void* address = nullptr;
+  SONDE_TRY(symbolAddress(symbol, count, offset, &address));
+  return copy(dst, address, count, kind);
+}
+
+cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* src, size_t count, size_t offset,
+                                    enum cudaMemcpyKind kind, cudaStream_t stream) {
+  if (kind != cudaMemcpyHostToDevice && kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault)
+    return cudaErrorInvalidMemcpyDirection;
+  void* address = nullptr;
+  SONDE_TRY(symbolAddress(symbol, count, offset, &address));
+  return copyAsync(address, src, count, kind, stream);
+}
+
+cudaError_t cudaMemcpyFromSymbolAsync(void* dst, const void* symbol, size_t count, size_t offset,
+                                      enum cudaMemcpyKind kind, cudaStream_t stream) {
+  if (kind != cudaMemcpyDeviceToHost && kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault)
+    return cudaErrorInvalidMemcpyDirection;
+  void* address = nullptr;
+  SONDE_TRY(symbolAddress(symbol, count, offset, &address));
+  return copyAsync(dst, address, count, kind, stream);
+}
+
+}  // namespace sonde::cudart::impl

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors: the thread's last one, names and descriptions.
+#include <cstdio>
+#include <cstdlib>
+
+#include "softgpu/runtime/impl.h"
+
+namespace sonde::cudart {
+namespace {
+
+struct ErrorText {
+  cudaError_t code;
+  const char* name;
+  const char* text;
+};
+
+constexpr ErrorText kErrors[] = {
+#define SONDE_ERROR(name, text) {name, #name, text},
+#include "softgpu/runtime/errors.def"
+#undef SONDE_ERROR
+};
+
+const ErrorText* find(cudaError_t code) {
+  for (const ErrorText& error : kErrors)
+    if (error.code == code) return &error;
+  return nullptr;
+}
+
+}  // namespace
+
+cudaError_t notSupported(const char* function) {
+  if (std::getenv("SONDE_LOG"))
+    std::fprintf(stderr, "sonde: %s is not built yet and answers cudaErrorNotSupported\n", function);
+  return cudaErrorNotSupported;
+}
+
+}  // namespace sonde::cudart
+
+using namespace sonde::cudart;
+
+SONDE_CUDART_EXPORT const char* CUDARTAPI cudaGetErrorName(cudaError_t error) {
+  const ErrorText* known = find(error);
+  return known ? known->name : "unrecognized error code";
+}
+
+SONDE_CUDART_EXPORT const char* CUDARTAPI cudaGetErrorString(cudaError_t error) {
+  const ErrorText* known = find(error);
+  return known ? known->text : "unrecognized error code";
+}
+
+SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGetLastError(void) {
+  auto body = [] {
+    cudaError_t error = threadState().lastError;
+    threadState().lastError = cudaSuccess;
+    return error;
+  };
+  const SondeRuntimeHooks* hooks = runtimeHooks();
+  constexpr uint32_t kCallbackId = 10;
+  if (!hooks || !listened(hooks, kCallbackId)) return body();
+  cudaError_t error = callReported(hooks, kCallbackId, "cudaGetLastError", nullptr, nullptr, body);
+  threadState().lastError = cudaSuccess;
+  return error;
+}
+
+SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaPeekAtLastError(void) {
+  return call(11, "cudaPeekAtLastError", nullptr, [] { return threadState().lastError; });
+}
