@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// f32 and f64 arithmetic, minimum and maximum, reciprocal, square root.
+#include "softgpu/jit/arith/lower.h"
+
+namespace sonde::softgpu::jit::arith {
+
+using enum ptx::Opcode;
+namespace Intr = llvm::Intrinsic;
+
+// A NaN operand yields the other one; -0 is below +0.
+Value* Lower::minMax(Value* x, Value* y, bool isMin, bool propagateNan) {
+  llvm::Type* type = x->getType();
+  Value* takeX = isMin ? b.CreateFCmpOLT(x, y) : b.CreateFCmpOGT(x, y);
+  Value* r = b.CreateSelect(takeX, x, y);
+  // Equal operands differ at most in the sign of a zero.
+  Value *xi = asInt(x), *yi = asInt(y);
+  Value* merged = b.CreateBitCast(isMin ? b.CreateOr(xi, yi) : b.CreateAnd(xi, yi), type);
+  r = b.CreateSelect(b.CreateFCmpOEQ(x, y), merged, r);
+  if (propagateNan) {
+    r = b.CreateSelect(isNan(x), x, r);
+    r = b.CreateSelect(isNan(y), y, r);
+  } else {
+    r = b.CreateSelect(isNan(y), x, r);   // x NaN: the comparisons above chose y
+  }
+  return r;
+}
+
+Value* Lower::minMaxMods(Value* x, Value* y, bool isMin) {
+  if (!has(Mod::xorsign)) return canonical(minMax(x, y, isMin, has(Mod::nan_)));
+  Value* sign = b.CreateXor(asInt(x), asInt(y));
+  const uint64_t signBit = uint64_t{1} << (x->getType()->getScalarSizeInBits() - 1);
+  sign = b.CreateAnd(sign, kLike(sign, signBit));
+  Value* r = canonical(minMax(fabs(x), fabs(y), isMin, has(Mod::nan_)));
+  Value* bits = asInt(r);
+  Value* withSign = b.CreateBitCast(b.CreateOr(bits, sign), r->getType());
+  return b.CreateSelect(isNan(r), r, withSign);
+}
+
+bool Lower::floatMinMax(ScalarType t) {
+  const bool ftz = has(Mod::ftz);
+  const bool isMin = in.op == min;
+  Value* r = flushIf(src(1, t), ftz);
+  r = minMaxMods(r, flushIf(src(2, t), ftz), isMin);
+  if (hasOperand(3)) r = minMaxMods(r, flushIf(src(3, t), ftz), isMin);
+  dst(r, t);
+  return true;
+}
+
+Value* Lower::floatArith(ScalarType t) {
+  const bool ftz = has(Mod::ftz) && t == ScalarType::f32;
+  const Rounding r = rounding();
+  auto operandAt = [&](size_t i) { return flushIf(src(i, t), ftz); };
+  auto one = [&] { return llvm::ConstantFP::get(c.type(t), 1.0); };
+  Value* v = nullptr;
+  switch (in.op) {
+    case add: v = rounded(FpOp::add, {operandAt(1), operandAt(2)}, r); break;
+    case sub: v = rounded(FpOp::sub, {operandAt(1), operandAt(2)}, r); break;
+    case mul: v = rounded(FpOp::mul, {operandAt(1), operandAt(2)}, r); break;
+    case mad: case fma: v = rounded(FpOp::fma, {operandAt(1), operandAt(2), operandAt(3)}, r); break;
+    case div: {
+      Value *x = operandAt(1), *y = operandAt(2);
+      v = rounded(FpOp::div, {x, y}, r);
+      if (has(Mod::approx)) {
+        // Divisors beyond 2^126 have no normal reciprocal: their quotients are zero.
+        Value* huge = b.CreateAnd(b.CreateFCmpOGT(fabs(y), fpBits(0x7e800000)),
+                                  b.CreateFCmpONE(fabs(y), fpBits(0x7f800000)));
+        v = b.CreateSelect(huge, b.CreateFMul(x, b.CreateBinaryIntrinsic(Intr::copysign, fp(0.0), y)), v);
+      }
+      break;
+    }
+    case rcp: v = rounded(FpOp::div, {one(), operandAt(1)}, r); break;
+    case sqrt: v = rounded(FpOp::sqrt, {operandAt(1)}, r); break;
+    default: unsupported("not an arithmetic instruction");
+  }
+  v = canonical(v);
+  v = flushIf(v, ftz);
+  return has(Mod::sat) ? saturate(v) : v;
+}
+
+bool Lower::floating() {
+  const ScalarType t = in.type();
+  if (t != ScalarType::f32 && t != ScalarType::f64 && t != ScalarType::f32x2) return false;
+  const bool isDouble = t == ScalarType::f64;
+  if (t == ScalarType::f32x2) unsupported("packed f32 needs a later architecture");
+
+  switch (in.op) {
+    case add: case sub: case mul: case mad: case fma: case div: case sqrt:
+      if (in.types.size() > 1) unsupported("mixed-precision operands need a later architecture");
+      dst(floatArith(t), t);
+      return true;
+    case rcp:
+      if (isDouble && has(Mod::approx)) return approximate();
+      dst(floatArith(t), t);
+      return true;
+    case min: case max: return floatMinMax(t);
+    case abs: case neg: {
+      Value* bits = asInt(flushIf(src(1, t), has(Mod::ftz) && !isDouble));
+      const uint64_t sign = uint64_t{1} << (isDouble ? 63 : 31);
+      bits = in.op == abs ? b.CreateAnd(bits, kLike(bits, ~sign)) : b.CreateXor(bits, kLike(bits, sign));
+      dst(b.CreateBitCast(bits, c.type(t)), t);
+      return true;
+    }
+    case copysign: {
+      // The sign of the first operand on the magnitude of the second.
+      dst(b.CreateBinaryIntrinsic(Intr::copysign, src(2, t), src(1, t)), t);
+      return true;
+    }
+    case testp: {
+      Value* bits = asInt(src(1, t));
+      const uint64_t exponent = isDouble ? 0x7ff0000000000000u : 0x7f800000u;
+      const uint64_t smallest = isDouble ? 0x0010000000000000u : 0x00800000u;
+      Value* magnitude = b.CreateAnd(bits, kLike(bits, isDouble ? 0x7fffffffffffffffu : 0x7fffffffu));
+      Value* p = nullptr;
+      if (has(Mod::finite)) p = b.CreateICmpULT(magnitude, kLike(bits, exponent));
+      else if (has(Mod::infinite)) p = b.CreateICmpEQ(magnitude, kLike(bits, exponent));
+      else if (has(Mod::number)) p = b.CreateICmpULE(magnitude, kLike(bits, exponent));
+      else if (has(Mod::notanumber)) p = b.CreateICmpUGT(magnitude, kLike(bits, exponent));
+      else if (has(Mod::normal))
+        p = b.CreateICmpULT(b.CreateSub(magnitude, kLike(bits, smallest)), kLike(bits, exponent - smallest));
+      else if (has(Mod::subnormal))
+        p = b.CreateICmpULT(b.CreateSub(magnitude, kLike(bits, 1)), kLike(bits, smallest - 1));
+      else unsupported("no test named");
+      dst(p, ScalarType::pred);
+      return true;
+    }
+    default: return false;
+  }
+}
+
+}  // namespace sonde::softgpu::jit::arith
