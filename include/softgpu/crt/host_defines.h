@@ -9,7 +9,11 @@
 #define __HOST_DEFINES_H__
 
 #define __no_return__ __attribute__((noreturn))
+/* Only for nvcc: the host's standard library writes __attribute__((__noinline__)),
+ * and clang has the word built in when it compiles CUDA. */
+#if defined(__CUDACC__) && !defined(__clang__)
 #define __noinline__ __attribute__((noinline))
+#endif
 #undef __forceinline__
 #define __forceinline__ __inline__ __attribute__((always_inline))
 #define __align__(n) __attribute__((aligned(n)))
