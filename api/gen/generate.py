@@ -9,13 +9,16 @@
 import argparse
 import difflib
 import os
+import re
 import sys
+import gen_abi_tests
 import gen_callback_names
 import gen_cuda_headers
+import gen_cupti_headers
 import gen_vectors
 from tables import ROOT, write
 
-GENERATORS = [gen_callback_names, gen_cuda_headers, gen_vectors]
+GENERATORS = [gen_callback_names, gen_cuda_headers, gen_cupti_headers, gen_vectors, gen_abi_tests]
 
 
 def main():
@@ -28,7 +31,7 @@ def main():
     for g in GENERATORS:
         for path, text in g.generate().items():
             assert path not in files, path
-            files[path] = text
+            files[path] = re.sub(r'\n{3,}', '\n\n', text)
     if args.list:
         print("\n".join(sorted(files)))
         return 0

@@ -262,15 +262,16 @@ def main():
         rows.append((value, name, name + "_params" if name in nv else "-", "; ".join(nv.get(name, []))))
     write(to + "/nvtx_functions.tsv", ("cbid", "symbol", "params_struct", "params"), rows)
 
-    # libcupti's exports.
+    # libcupti's exports: those of the library beside the headers, and what exports.tsv has of other releases.
     if os.path.exists(os.path.join(root, "lib64/libcupti.so.13")):
-        declared = {}
-        for h in CUPTI:
-            for r in declarations[h]:
-                if r[0] == "function":
-                    declared[r[1]] = h
-        rows = [(s, declared.get(s, "-"), "13.0") for s in symbols(os.path.join(root, "lib64/libcupti.so.13"))]
-        write(to + "/exports_13_0.tsv", ("symbol", "header", "library"), sorted(rows))
+        path = to + "/exports.tsv"
+        others = {}
+        if os.path.exists(path):
+            with open(path) as f:
+                others = dict(line.rstrip("\n").split("\t") for line in f.readlines()[1:])
+        rows = {s: "13.0" for s in symbols(os.path.join(root, "lib64/libcupti.so.13"))}
+        rows.update({s: origin for s, origin in others.items() if origin != "13.0"})
+        write(path, ("symbol", "origin"), sorted(rows.items()))
 
 
 if __name__ == "__main__":

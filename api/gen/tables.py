@@ -33,6 +33,7 @@ def cBanner(generator, text=""):
 def write(path, text, root):
     """Writes root/path, only if it changes, so that builds stay incremental."""
     full = os.path.join(root, path)
+    assert "\t" not in text or path.endswith(".tsv"), path
     os.makedirs(os.path.dirname(full), exist_ok=True)
     if os.path.exists(full):
         with open(full) as f:

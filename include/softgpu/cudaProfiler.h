@@ -20,7 +20,6 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-
 /** CUDA 4.0. */
 typedef enum CUoutput_mode_enum {
   CU_OUT_KEY_VALUE_PAIR = 0x00,

@@ -20,7 +20,6 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-
 /** CUDA 4.0. */
 extern __host__ cudaError_t CUDARTAPI cudaProfilerStart(void);
 

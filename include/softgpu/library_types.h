@@ -7,8 +7,6 @@
 #ifndef __LIBRARY_TYPES_H__
 #define __LIBRARY_TYPES_H__
 
-
-
 typedef enum cudaDataType_t {
   CUDA_R_16F = 2,
   CUDA_C_16F = 6,
