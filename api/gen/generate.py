@@ -15,10 +15,11 @@ import gen_abi_tests
 import gen_callback_names
 import gen_cuda_headers
 import gen_cupti_headers
+import gen_unsupported
 import gen_vectors
 from tables import ROOT, write
 
-GENERATORS = [gen_callback_names, gen_cuda_headers, gen_cupti_headers, gen_vectors, gen_abi_tests]
+GENERATORS = [gen_callback_names, gen_cuda_headers, gen_cupti_headers, gen_vectors, gen_abi_tests, gen_unsupported]
 
 
 def main():
