@@ -279,6 +279,7 @@ Status EventSystem::create(CUcontext handle, CUpti_EventGroup* result) {
   Status status;
   Context* c = context(handle, &status);
   if (!c) return status;
+  if (!result) return invalidParameter("eventGroup is NULL");
   Group* g = nullptr;
   status = createLocked(*c, &g);
   if (status.ok()) *result = g;
@@ -570,11 +571,15 @@ Status EventSystem::read(CUpti_EventGroup handle, const CUpti_EventID* id, std::
 
 // -------------------------------------------------------------------- sets --
 
-Status EventSystem::createSets(CUcontext handle, std::span<const CUpti_EventID> ids, CUpti_EventGroupSets** result) {
+Status EventSystem::createSets(CUcontext handle, const CUpti_EventID* array, size_t count,
+                               CUpti_EventGroupSets** result) {
   std::lock_guard lock(mutex_);
   Status status;
   Context* c = context(handle, &status);
   if (!c) return status;
+  if (!array) return invalidParameter("eventIdArray is NULL");
+  if (!result) return invalidParameter("eventGroupPasses is NULL");
+  const std::span<const CUpti_EventID> ids(array, count);
   // Domains count side by side, so the number of passes is that of the fullest
   // domain: its events divided by what it counts at once, rounded up.
   std::vector<std::pair<const Domain*, std::vector<const Event*>>> byDomain;

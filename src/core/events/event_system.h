@@ -83,7 +83,7 @@ class EventSystem {
 
   // A smallest number of passes. The caller owns the result and gives it back
   // with destroySets().
-  Status createSets(CUcontext context, std::span<const CUpti_EventID> events, CUpti_EventGroupSets** sets);
+  Status createSets(CUcontext context, const CUpti_EventID* events, size_t count, CUpti_EventGroupSets** sets);
   Status destroySets(CUpti_EventGroupSets* sets);
 
  private:
