@@ -39,6 +39,7 @@ extern "C" {
 #define CUPTI_INVALID_CHANNEL_ID ((uint32_t) 0xFFFFFFFFU)
 #define invalidNumaId ((uint32_t) 0xFFFFFFFF)
 
+/** What a record is about, and with it which structure it has. CUDA 4.1. */
 typedef enum {
   CUPTI_ACTIVITY_KIND_INVALID = 0, /**< Not a valid record. */
   CUPTI_ACTIVITY_KIND_MEMCPY = 1, /**< Copy between host and/or device memory. */
@@ -105,6 +106,7 @@ typedef enum {
   CUPTI_ACTIVITY_KIND_FORCE_INT = 0x7fffffff
 } CUpti_ActivityKind;
 
+/** What sort of object a CUpti_ActivityObjectKindId names. CUDA 4.1. */
 typedef enum {
   CUPTI_ACTIVITY_OBJECT_UNKNOWN = 0, /**< Object kind not known. */
   CUPTI_ACTIVITY_OBJECT_PROCESS = 1, /**< Object is a process. */
@@ -115,6 +117,7 @@ typedef enum {
   CUPTI_ACTIVITY_OBJECT_FORCE_INT = 0x7fffffff
 } CUpti_ActivityObjectKind;
 
+/** An object: a process and thread, or a device, context and stream. CUDA 4.1. */
 typedef union {
   struct {
     uint32_t processId;
@@ -127,12 +130,14 @@ typedef union {
   } dcs;
 } CUpti_ActivityObjectKindId;
 
+/** Details of a wait for room in a command buffer. */
 typedef struct {
   uint32_t commandBufferLength;
   uint32_t channelID;
   uint32_t channelType;
 } CUpti_ActivityOverheadCommandBufferFullData;
 
+/** What caused an overhead. CUDA 4.1. */
 typedef enum {
   CUPTI_ACTIVITY_OVERHEAD_UNKNOWN = 0, /**< Cause of overhead not known. */
   CUPTI_ACTIVITY_OVERHEAD_DRIVER_COMPILER = 1, /**< JIT compilation in the driver. */
@@ -147,6 +152,7 @@ typedef enum {
   CUPTI_ACTIVITY_OVERHEAD_FORCE_INT = 0x7fffffff
 } CUpti_ActivityOverheadKind;
 
+/** The API that a context belongs to. CUDA 4.1. */
 typedef enum {
   CUPTI_ACTIVITY_COMPUTE_API_UNKNOWN = 0, /**< Compute API could not be determined. */
   CUPTI_ACTIVITY_COMPUTE_API_CUDA = 1, /**< Plain CUDA. */
@@ -154,6 +160,7 @@ typedef enum {
   CUPTI_ACTIVITY_COMPUTE_API_FORCE_INT = 0x7fffffff
 } CUpti_ActivityComputeApiKind;
 
+/** Flags of records and functions. Bits are shared: read them by the kind of the record. CUDA 4.1. */
 typedef enum {
   CUPTI_ACTIVITY_FLAG_NONE = 0, /**< No flag set. */
   CUPTI_ACTIVITY_FLAG_DEVICE_CONCURRENT_KERNELS = 1, /**< DEVICE record: GPU can run kernels concurrently. */
@@ -193,6 +200,7 @@ typedef enum {
   CUPTI_ACTIVITY_FLAG_FORCE_INT = 0x7fffffff
 } CUpti_ActivityFlag;
 
+/** Why a sampled warp did not issue an instruction. */
 typedef enum {
   CUPTI_ACTIVITY_PC_SAMPLING_STALL_INVALID = 0,
   CUPTI_ACTIVITY_PC_SAMPLING_STALL_NONE = 1,
@@ -210,6 +218,7 @@ typedef enum {
   CUPTI_ACTIVITY_PC_SAMPLING_STALL_FORCE_INT = 0x7fffffff
 } CUpti_ActivityPCSamplingStallReason;
 
+/** How often the program counter is sampled. */
 typedef enum {
   CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_INVALID = 0,
   CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_MIN = 1,
@@ -220,6 +229,7 @@ typedef enum {
   CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_FORCE_INT = 0x7fffffff
 } CUpti_ActivityPCSamplingPeriod;
 
+/** From where to where a copy goes. CUDA 4.1. */
 typedef enum {
   CUPTI_ACTIVITY_MEMCPY_KIND_UNKNOWN = 0, /**< Direction not known. */
   CUPTI_ACTIVITY_MEMCPY_KIND_HTOD = 1, /**< Host memory into device memory. */
@@ -235,6 +245,7 @@ typedef enum {
   CUPTI_ACTIVITY_MEMCPY_KIND_FORCE_INT = 0x7fffffff
 } CUpti_ActivityMemcpyKind;
 
+/** What sort of memory an end of a copy, a set or an allocation is. CUDA 4.1. */
 typedef enum {
   CUPTI_ACTIVITY_MEMORY_KIND_UNKNOWN = 0, /**< Kind of memory at that end of the copy not known. */
   CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE = 1, /**< Pageable host memory. */
@@ -247,6 +258,7 @@ typedef enum {
   CUPTI_ACTIVITY_MEMORY_KIND_FORCE_INT = 0x7fffffff
 } CUpti_ActivityMemoryKind;
 
+/** What happened to a preempted block. CUDA 5.5. */
 typedef enum {
   CUPTI_ACTIVITY_PREEMPTION_KIND_UNKNOWN = 0, /**< Not known. */
   CUPTI_ACTIVITY_PREEMPTION_KIND_SAVE = 1, /**< A CDP block was swapped out. */
@@ -254,6 +266,7 @@ typedef enum {
   CUPTI_ACTIVITY_PREEMPTION_KIND_FORCE_INT = 0x7fffffff
 } CUpti_ActivityPreemptionKind;
 
+/** Which data an environment record carries. CUDA 5.0. */
 typedef enum {
   CUPTI_ACTIVITY_ENVIRONMENT_UNKNOWN = 0, /**< Kind of environment sample not known. */
   CUPTI_ACTIVITY_ENVIRONMENT_SPEED = 1, /**< Sample carries clock/speed data. */
@@ -264,6 +277,7 @@ typedef enum {
   CUPTI_ACTIVITY_ENVIRONMENT_KIND_FORCE_INT = 0x7fffffff
 } CUpti_ActivityEnvironmentKind;
 
+/** Why the clocks are lower than asked; bits. CUDA 5.0. */
 typedef enum {
   CUPTI_CLOCKS_THROTTLE_REASON_GPU_IDLE = 0x00000001, /**< GPU idle, clocks falling to idle level. */
   CUPTI_CLOCKS_THROTTLE_REASON_USER_DEFINED_CLOCKS = 0x00000002, /**< A limit set by the user. */
@@ -276,6 +290,7 @@ typedef enum {
   CUPTI_CLOCKS_THROTTLE_REASON_FORCE_INT = 0x7fffffff
 } CUpti_EnvironmentClocksThrottleReason;
 
+/** For what a unified-memory counter counts. Without effect since CUDA 7.0. CUDA 6.0. */
 typedef enum {
   CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_UNKNOWN = 0, /**< Scope not known. */
   CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_SINGLE_DEVICE = 1, /**< One process, one GPU. */
@@ -284,6 +299,7 @@ typedef enum {
   CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_FORCE_INT = 0x7fffffff
 } CUpti_ActivityUnifiedMemoryCounterScope;
 
+/** What a unified-memory record counts. CUDA 6.0. */
 typedef enum {
   CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_UNKNOWN = 0, /**< Counter kind not known. */
   CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_HTOD = 1, /**< Bytes migrated host to device. */
@@ -300,6 +316,7 @@ typedef enum {
   CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_FORCE_INT = 0x7fffffff
 } CUpti_ActivityUnifiedMemoryCounterKind;
 
+/** The access that caused a page fault of the GPU. CUDA 8.0. */
 typedef enum {
   CUPTI_ACTIVITY_UNIFIED_MEMORY_ACCESS_TYPE_UNKNOWN = 0, /**< Faulting access type not known. */
   CUPTI_ACTIVITY_UNIFIED_MEMORY_ACCESS_TYPE_READ = 1, /**< Fault raised by a read. */
@@ -308,6 +325,7 @@ typedef enum {
   CUPTI_ACTIVITY_UNIFIED_MEMORY_ACCESS_TYPE_PREFETCH = 4 /**< Fault raised by a prefetch. */
 } CUpti_ActivityUnifiedMemoryAccessType;
 
+/** Why pages moved. CUDA 8.0. */
 typedef enum {
   CUPTI_ACTIVITY_UNIFIED_MEMORY_MIGRATION_CAUSE_UNKNOWN = 0, /**< Reason for migration not known. */
   CUPTI_ACTIVITY_UNIFIED_MEMORY_MIGRATION_CAUSE_USER = 1, /**< User asked for it (explicit prefetch call). */
@@ -317,6 +335,7 @@ typedef enum {
   CUPTI_ACTIVITY_UNIFIED_MEMORY_MIGRATION_CAUSE_ACCESS_COUNTERS = 5 /**< Moved because access counters marked it hot. */
 } CUpti_ActivityUnifiedMemoryMigrationCause;
 
+/** Why pages were mapped from afar instead of being moved. CUDA 8.0. */
 typedef enum {
   CUPTI_ACTIVITY_UNIFIED_MEMORY_REMOTE_MAP_CAUSE_UNKNOWN = 0, /**< Reason for remote mapping not known. */
   CUPTI_ACTIVITY_UNIFIED_MEMORY_REMOTE_MAP_CAUSE_COHERENCE = 1, /**< Mapped to keep data coherent. */
@@ -327,6 +346,7 @@ typedef enum {
   CUPTI_ACTIVITY_UNIFIED_MEMORY_REMOTE_MAP_CAUSE_EVICTION = 5 /**< Mapped after the block was evicted. */
 } CUpti_ActivityUnifiedMemoryRemoteMapCause;
 
+/** What an executed instruction does. CUDA 5.5. */
 typedef enum {
   CUPTI_ACTIVITY_INSTRUCTION_CLASS_UNKNOWN = 0, /**< Class not known. */
   CUPTI_ACTIVITY_INSTRUCTION_CLASS_FP_32 = 1, /**< Single-precision float op. */
@@ -352,6 +372,7 @@ typedef enum {
   CUPTI_ACTIVITY_INSTRUCTION_CLASS_KIND_FORCE_INT = 0x7fffffff
 } CUpti_ActivityInstructionClass;
 
+/** Whether global loads are cached in a partitioned L1. */
 typedef enum {
   CUPTI_ACTIVITY_PARTITIONED_GLOBAL_CACHE_CONFIG_UNKNOWN = 0,
   CUPTI_ACTIVITY_PARTITIONED_GLOBAL_CACHE_CONFIG_NOT_SUPPORTED = 1,
@@ -360,6 +381,7 @@ typedef enum {
   CUPTI_ACTIVITY_PARTITIONED_GLOBAL_CACHE_CONFIG_FORCE_INT = 0x7fffffff
 } CUpti_ActivityPartitionedGlobalCacheConfig;
 
+/** What a synchronisation waited for. CUDA 8.0. */
 typedef enum {
   CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_UNKNOWN = 0,
   CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE = 1,
@@ -369,6 +391,7 @@ typedef enum {
   CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_FORCE_INT = 0x7fffffff
 } CUpti_ActivitySynchronizationType;
 
+/** What sort of stream a stream is. CUDA 8.0. */
 typedef enum {
   CUPTI_ACTIVITY_STREAM_CREATE_FLAG_UNKNOWN = 0,
   CUPTI_ACTIVITY_STREAM_CREATE_FLAG_DEFAULT = 1,
@@ -378,6 +401,7 @@ typedef enum {
   CUPTI_ACTIVITY_STREAM_CREATE_FLAG_FORCE_INT = 0x7fffffff
 } CUpti_ActivityStreamFlag;
 
+/** What an NVLink can do. CUDA 8.0. */
 typedef enum {
   CUPTI_LINK_FLAG_INVALID = 0,
   CUPTI_LINK_FLAG_PEER_ACCESS = 2,
@@ -387,6 +411,7 @@ typedef enum {
   CUPTI_LINK_FLAG_FORCE_INT = 0x7fffffff
 } CUpti_LinkFlag;
 
+/** Allocation or release. */
 typedef enum {
   CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_INVALID = 0,
   CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION = 1,
@@ -394,6 +419,7 @@ typedef enum {
   CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_FORCE_INT = 0x7fffffff
 } CUpti_ActivityMemoryOperationType;
 
+/** Where a memory pool lives. */
 typedef enum {
   CUPTI_ACTIVITY_MEMORY_POOL_TYPE_INVALID = 0,
   CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL = 1,
@@ -401,6 +427,7 @@ typedef enum {
   CUPTI_ACTIVITY_MEMORY_POOL_TYPE_FORCE_INT = 0x7fffffff
 } CUpti_ActivityMemoryPoolType;
 
+/** What happened to a memory pool. */
 typedef enum {
   CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_INVALID = 0,
   CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_CREATED = 1,
@@ -409,6 +436,7 @@ typedef enum {
   CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_FORCE_INT = 0x7fffffff
 } CUpti_ActivityMemoryPoolOperationType;
 
+/** What sort of hardware queue carried the work. */
 typedef enum {
   CUPTI_CHANNEL_TYPE_INVALID = 0,
   CUPTI_CHANNEL_TYPE_COMPUTE = 1,
@@ -417,6 +445,7 @@ typedef enum {
   CUPTI_CHANNEL_TYPE_FORCE_INT = 0x7fffffff
 } CUpti_ChannelType;
 
+/** Whether a context shares a graphics queue. */
 typedef enum {
   CUPTI_CONTEXT_CIG_MODE_NONE = 0,
   CUPTI_CONTEXT_CIG_MODE_CIG = 1,
@@ -424,6 +453,7 @@ typedef enum {
   CUPTI_CONTEXT_CIG_MODE_FORCE_INT = 0x7fffffff
 } CUpti_ContextCigMode;
 
+/** What a payload attribute describes. */
 typedef enum {
   CUPTI_NVTX_EXT_PAYLOAD_TYPE_UNKNOWN = 0,
   CUPTI_NVTX_EXT_PAYLOAD_TYPE_SCHEMA = 1,
@@ -431,6 +461,7 @@ typedef enum {
   CUPTI_NVTX_EXT_PAYLOAD_TYPE_FORCE_INT = 0x7fffffff
 } CUpti_NvtxExtPayloadType;
 
+/** An attribute of an NVTX payload. */
 typedef struct {
   uint32_t structSize;
   uint32_t type;
@@ -447,6 +478,7 @@ typedef struct {
 #define CUPTI_MAX_NVLINK_PORTS 32
 #define CUPTI_DECOMPRESSED_BYTES_UNKNOWN 0LL
 
+/** One unified-memory counter to switch on or off. CUDA 6.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityUnifiedMemoryCounterScope scope;
   CUpti_ActivityUnifiedMemoryCounterKind kind;
@@ -454,21 +486,27 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t enable;
 } CUpti_ActivityUnifiedMemoryCounterConfig;
 
+/** Whether clocks rise by themselves, and the process that asked for that. CUDA 6.5. */
 typedef struct PACKED_ALIGNMENT {
   uint32_t enabled;
   uint32_t pid;
 } CUpti_ActivityAutoBoostState;
 
+/** Period of PC sampling for a context. */
 typedef struct PACKED_ALIGNMENT {
   uint32_t size;
   CUpti_ActivityPCSamplingPeriod samplingPeriod;
   uint32_t samplingPeriod2;
 } CUpti_ActivityPCSamplingConfig;
 
+/** The head of every record. CUDA 4.1. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
 } CUpti_Activity;
 
+/** A copy that is not between two devices. correlationId is that of the API call; copyCount counts the copies of a
+ *  batch. CUDA 12.8.
+ */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   uint8_t copyKind;
@@ -494,6 +532,7 @@ typedef struct PACKED_ALIGNMENT {
   uint64_t copyCount;
 } CUpti_ActivityMemcpy6;
 
+/** A copy between two devices. CUDA 11.6. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   uint8_t copyKind;
@@ -518,6 +557,7 @@ typedef struct PACKED_ALIGNMENT {
   CUpti_ChannelType channelType;
 } CUpti_ActivityMemcpyPtoP4;
 
+/** A memory set. CUDA 11.6. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   uint32_t value;
@@ -540,6 +580,7 @@ typedef struct PACKED_ALIGNMENT {
   uint8_t pad2[3];
 } CUpti_ActivityMemset4;
 
+/** An allocation with its release, as one span. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityMemoryKind memoryKind;
@@ -556,6 +597,7 @@ typedef struct PACKED_ALIGNMENT {
   const char *name;
 } CUpti_ActivityMemory;
 
+/** An allocation or a release; source names the library that asked for it, if that is recorded. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityMemoryOperationType memoryOperationType;
@@ -586,6 +628,7 @@ typedef struct PACKED_ALIGNMENT {
   const char *source;
 } CUpti_ActivityMemory4;
 
+/** What happened to a memory pool: created, trimmed, destroyed. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityMemoryPoolOperationType memoryPoolOperationType;
@@ -603,6 +646,7 @@ typedef struct PACKED_ALIGNMENT {
   uint8_t pad2[7];
 } CUpti_ActivityMemoryPool3;
 
+/** How a kernel was launched. */
 typedef enum {
   CUPTI_ACTIVITY_LAUNCH_TYPE_REGULAR = 0,
   CUPTI_ACTIVITY_LAUNCH_TYPE_COOPERATIVE_SINGLE_DEVICE = 1,
@@ -610,12 +654,14 @@ typedef enum {
   CUPTI_ACTIVITY_LAUNCH_TYPE_CBL_COMMANDLIST = 3
 } CUpti_ActivityLaunchType;
 
+/** Limit of shared memory that a kernel was allowed. */
 typedef enum {
   CUPTI_FUNC_SHMEM_LIMIT_DEFAULT = 0x00,
   CUPTI_FUNC_SHMEM_LIMIT_OPTIN = 0x01,
   CUPTI_FUNC_SHMEM_LIMIT_FORCE_INT = 0x7fffffff
 } CUpti_FuncShmemLimitConfig;
 
+/** A kernel: when it ran, with which grid, block and cluster, and what it used. name is mangled. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   union {
@@ -673,6 +719,7 @@ typedef struct PACKED_ALIGNMENT {
   uint8_t padding3[7];
 } CUpti_ActivityKernel10;
 
+/** A kernel that was launched by a kernel. CUDA 5.5. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   union {
@@ -712,6 +759,7 @@ typedef struct PACKED_ALIGNMENT {
   const char *name;
 } CUpti_ActivityCdpKernel;
 
+/** A block of a kernel was saved or restored to let another run. CUDA 5.5. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityPreemptionKind preemptionKind;
@@ -723,6 +771,9 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t pad;
 } CUpti_ActivityPreemption;
 
+/** A call of the driver or runtime API: callback id, thread, times and result. correlationId joins it to the work it
+ *  started. CUDA 4.1.
+ */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_CallbackId cbid;
@@ -734,6 +785,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t returnValue;
 } CUpti_ActivityAPI;
 
+/** Value of an event. For tools to fill in; the library writes none. CUDA 4.1. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_EventID id;
@@ -742,6 +794,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t correlationId;
 } CUpti_ActivityEvent;
 
+/** Value of an event in one domain instance. For tools to fill in. CUDA 5.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_EventID id;
@@ -752,6 +805,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t pad;
 } CUpti_ActivityEventInstance;
 
+/** Value of a metric. For tools to fill in. CUDA 4.1. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_MetricID id;
@@ -761,6 +815,7 @@ typedef struct PACKED_ALIGNMENT {
   uint8_t pad[3];
 } CUpti_ActivityMetric;
 
+/** Value of a metric in one domain instance. For tools to fill in. CUDA 5.5. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_MetricID id;
@@ -771,6 +826,7 @@ typedef struct PACKED_ALIGNMENT {
   uint8_t pad[7];
 } CUpti_ActivityMetricInstance;
 
+/** A file and line that records refer to by id. CUDA 4.1. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   uint32_t id;
@@ -779,6 +835,9 @@ typedef struct PACKED_ALIGNMENT {
   const char *fileName;
 } CUpti_ActivitySourceLocator;
 
+/** Global-memory accesses of an instruction: executed by warps and threads, transactions made and those that would have
+ *  sufficed. CUDA 9.0.
+ */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityFlag flags;
@@ -792,6 +851,7 @@ typedef struct PACKED_ALIGNMENT {
   uint64_t theoreticalL2Transactions;
 } CUpti_ActivityGlobalAccess3;
 
+/** A branch instruction: how often executed, and how often the threads of a warp went different ways. CUDA 6.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   uint32_t sourceLocatorId;
@@ -804,6 +864,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t pad;
 } CUpti_ActivityBranch2;
 
+/** A device and its limits. Clock rates in kHz, bandwidth in kB/s. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityFlag flags;
@@ -845,6 +906,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t numaId;
 } CUpti_ActivityDevice5;
 
+/** An attribute of a device. CUDA 5.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityFlag flags;
@@ -862,6 +924,7 @@ typedef struct PACKED_ALIGNMENT {
   } value;
 } CUpti_ActivityDeviceAttribute;
 
+/** A context: its device, API and default stream. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   uint32_t contextId;
@@ -876,6 +939,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t padding2;
 } CUpti_ActivityContext3;
 
+/** A name that the program gave to an object through NVTX. CUDA 4.1. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityObjectKind objectKind;
@@ -884,6 +948,7 @@ typedef struct PACKED_ALIGNMENT {
   const char *name;
 } CUpti_ActivityName;
 
+/** An NVTX marker, or an end of a range, with its domain; the two ends have one id. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityFlag flags;
@@ -896,6 +961,7 @@ typedef struct PACKED_ALIGNMENT {
   const char *domain;
 } CUpti_ActivityMarker2;
 
+/** Colour, category and payload of a marker. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityFlag flags;
@@ -908,6 +974,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t padding;
 } CUpti_ActivityMarkerData2;
 
+/** Time that profiling or the driver took from the program, with details. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityOverheadKind overheadKind;
@@ -920,6 +987,7 @@ typedef struct PACKED_ALIGNMENT {
   void *overheadData;
 } CUpti_ActivityOverhead3;
 
+/** A sample of clocks (MHz), temperature (°C), power (mW) or fan speed (%). CUDA 5.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   uint32_t deviceId;
@@ -946,6 +1014,7 @@ typedef struct PACKED_ALIGNMENT {
   } data;
 } CUpti_ActivityEnvironment;
 
+/** How often an instruction was executed, by warps and by threads. CUDA 5.5. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityFlag flags;
@@ -959,6 +1028,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t pad;
 } CUpti_ActivityInstructionExecution;
 
+/** Samples of one program counter: how many, how many without issue, and why. CUDA 9.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityFlag flags;
@@ -971,6 +1041,7 @@ typedef struct PACKED_ALIGNMENT {
   uint64_t pcOffset;
 } CUpti_ActivityPCSampling3;
 
+/** How many samples of a kernel there were, and how many were lost. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   uint32_t correlationId;
@@ -979,6 +1050,9 @@ typedef struct PACKED_ALIGNMENT {
   uint64_t samplingPeriodInCycles;
 } CUpti_ActivityPCSamplingRecordInfo;
 
+/** A migration, page fault, thrashing, throttling or remote mapping. value, start, end, srcId, dstId and flags mean what
+ *  counterKind says. CUDA 7.0.
+ */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityUnifiedMemoryCounterKind counterKind;
@@ -995,6 +1069,7 @@ typedef struct PACKED_ALIGNMENT {
   uint64_t processors[5];
 } CUpti_ActivityUnifiedMemoryCounter3;
 
+/** A function of a module. CUDA 5.5. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   uint32_t id;
@@ -1005,6 +1080,7 @@ typedef struct PACKED_ALIGNMENT {
   const char *name;
 } CUpti_ActivityFunction;
 
+/** A module and its image. CUDA 6.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   uint32_t contextId;
@@ -1013,6 +1089,7 @@ typedef struct PACKED_ALIGNMENT {
   const void *cubin;
 } CUpti_ActivityModule;
 
+/** Shared-memory accesses of an instruction. CUDA 6.5. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityFlag flags;
@@ -1027,6 +1104,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t pad;
 } CUpti_ActivitySharedAccess;
 
+/** A CUDA event was recorded; with device timestamps if those are enabled. CUDA 12.8. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   uint32_t correlationId;
@@ -1041,6 +1119,7 @@ typedef struct PACKED_ALIGNMENT {
   uint64_t cudaEventSyncId;
 } CUpti_ActivityCudaEvent2;
 
+/** A stream was created. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   uint32_t contextId;
@@ -1050,6 +1129,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t correlationId;
 } CUpti_ActivityStream;
 
+/** A thread waited for the device, or a stream for an event. CUDA 12.8. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivitySynchronizationType type;
@@ -1064,6 +1144,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t pad;
 } CUpti_ActivitySynchronization2;
 
+/** The source line of an instruction. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityFlag flags;
@@ -1073,6 +1154,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t pad;
 } CUpti_ActivityInstructionCorrelation;
 
+/** What an OpenACC record reports. CUDA 8.0. */
 typedef enum {
   CUPTI_OPENACC_EVENT_KIND_INVALID = 0,
   CUPTI_OPENACC_EVENT_KIND_DEVICE_INIT = 1,
@@ -1094,6 +1176,7 @@ typedef enum {
   CUPTI_OPENACC_EVENT_KIND_FORCE_INT = 0x7fffffff
 } CUpti_OpenAccEventKind;
 
+/** The construct that an OpenACC record comes from. CUDA 8.0. */
 typedef enum {
   CUPTI_OPENACC_CONSTRUCT_KIND_UNKNOWN = 0,
   CUPTI_OPENACC_CONSTRUCT_KIND_PARALLEL = 1,
@@ -1115,6 +1198,7 @@ typedef enum {
   CUPTI_OPENACC_CONSTRUCT_KIND_FORCE_INT = 0x7fffffff
 } CUpti_OpenAccConstructKind;
 
+/** What an OpenMP record reports. */
 typedef enum {
   CUPTI_OPENMP_EVENT_KIND_INVALID = 0,
   CUPTI_OPENMP_EVENT_KIND_PARALLEL = 1,
@@ -1126,6 +1210,7 @@ typedef enum {
   CUPTI_OPENMP_EVENT_KIND_FORCE_INT = 0x7fffffff
 } CUpti_OpenMpEventKind;
 
+/** The common part of OpenACC records. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_OpenAccEventKind eventKind;
@@ -1153,6 +1238,7 @@ typedef struct PACKED_ALIGNMENT {
   const char *funcName;
 } CUpti_ActivityOpenAcc;
 
+/** An OpenACC data operation. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_OpenAccEventKind eventKind;
@@ -1184,6 +1270,7 @@ typedef struct PACKED_ALIGNMENT {
   const char *varName;
 } CUpti_ActivityOpenAccData;
 
+/** An OpenACC kernel launch. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_OpenAccEventKind eventKind;
@@ -1215,6 +1302,7 @@ typedef struct PACKED_ALIGNMENT {
   const char *kernelName;
 } CUpti_ActivityOpenAccLaunch;
 
+/** Any other OpenACC event. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_OpenAccEventKind eventKind;
@@ -1242,6 +1330,7 @@ typedef struct PACKED_ALIGNMENT {
   const char *funcName;
 } CUpti_ActivityOpenAccOther;
 
+/** An OpenMP event. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_OpenMpEventKind eventKind;
@@ -1253,6 +1342,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t cuThreadId;
 } CUpti_ActivityOpenMp;
 
+/** Who gave an external id. CUDA 8.0. */
 typedef enum {
   CUPTI_EXTERNAL_CORRELATION_KIND_INVALID = 0,
   CUPTI_EXTERNAL_CORRELATION_KIND_UNKNOWN = 1,
@@ -1264,6 +1354,7 @@ typedef enum {
   CUPTI_EXTERNAL_CORRELATION_KIND_FORCE_INT = 0x7fffffff
 } CUpti_ExternalCorrelationKind;
 
+/** Joins a correlation id to the id that a client had pushed. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ExternalCorrelationKind externalKind;
@@ -1272,6 +1363,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t reserved;
 } CUpti_ActivityExternalCorrelation;
 
+/** What is at an end of a link. CUDA 8.0. */
 typedef enum {
   CUPTI_DEV_TYPE_INVALID = 0,
   CUPTI_DEV_TYPE_GPU = 1,
@@ -1279,6 +1371,7 @@ typedef enum {
   CUPTI_DEV_TYPE_FORCE_INT = 0x7fffffff
 } CUpti_DevType;
 
+/** An NVLink between two devices: ports and bandwidth in kB/s. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   uint32_t nvlinkVersion;
@@ -1308,12 +1401,14 @@ typedef struct PACKED_ALIGNMENT {
 } CUpti_ActivityNvLink4;
 #define CUPTI_MAX_GPUS 32
 
+/** What a PCI Express record describes. */
 typedef enum {
   CUPTI_PCIE_DEVICE_TYPE_GPU = 0,
   CUPTI_PCIE_DEVICE_TYPE_BRIDGE = 1,
   CUPTI_PCIE_DEVICE_TYPE_FORCE_INT = 0x7fffffff
 } CUpti_PcieDeviceType;
 
+/** A device or bridge of the PCI Express tree. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_PcieDeviceType type;
@@ -1340,6 +1435,7 @@ typedef struct PACKED_ALIGNMENT {
   } attr;
 } CUpti_ActivityPcie;
 
+/** A generation of PCI Express. */
 typedef enum {
   CUPTI_PCIE_GEN_GEN1 = 1,
   CUPTI_PCIE_GEN_GEN2 = 2,
@@ -1350,6 +1446,7 @@ typedef enum {
   CUPTI_PCIE_GEN_FORCE_INT = 0x7fffffff
 } CUpti_PcieGen;
 
+/** What happened to the keys of confidential computing. */
 typedef enum {
   CUPTI_CONFIDENTIAL_COMPUTE_INVALID_ROTATION_EVENT = 0,
   CUPTI_CONFIDENTIAL_COMPUTE_KEY_ROTATION_CHANNEL_BLOCKED = 1,
@@ -1358,6 +1455,7 @@ typedef enum {
   CUPTI_CONFIDENTIAL_COMPUTE_EVENT_TYPE_FORCE_INT = 0x7fffffff
 } CUpti_ConfidentialComputeRotationEventType;
 
+/** Keys of confidential computing were rotated. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ConfidentialComputeRotationEventType eventType;
@@ -1368,6 +1466,7 @@ typedef struct PACKED_ALIGNMENT {
   uint64_t timestamp;
 } CUpti_ActivityConfidentialComputeRotation;
 
+/** Value of an event at one time. For tools to fill in. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_EventID id;
@@ -1377,6 +1476,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t reserved;
 } CUpti_ActivityInstantaneousEvent;
 
+/** Value of an event in one domain instance at one time. For tools to fill in. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_EventID id;
@@ -1387,6 +1487,7 @@ typedef struct PACKED_ALIGNMENT {
   uint8_t pad[3];
 } CUpti_ActivityInstantaneousEventInstance;
 
+/** Value of a metric at one time. For tools to fill in. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_MetricID id;
@@ -1397,6 +1498,7 @@ typedef struct PACKED_ALIGNMENT {
   uint8_t pad[3];
 } CUpti_ActivityInstantaneousMetric;
 
+/** Value of a metric in one domain instance at one time. For tools to fill in. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_MetricID id;
@@ -1408,6 +1510,7 @@ typedef struct PACKED_ALIGNMENT {
   uint8_t pad[2];
 } CUpti_ActivityInstantaneousMetricInstance;
 
+/** What was compiled. */
 typedef enum {
   CUPTI_ACTIVITY_JIT_ENTRY_INVALID = 0,
   CUPTI_ACTIVITY_JIT_ENTRY_PTX_TO_CUBIN = 1,
@@ -1415,6 +1518,7 @@ typedef enum {
   CUPTI_ACTIVITY_JIT_ENTRY_TYPE_FORCE_INT = 0x7fffffff
 } CUpti_ActivityJitEntryType;
 
+/** Whether code was compiled, loaded from the cache or stored in it. */
 typedef enum {
   CUPTI_ACTIVITY_JIT_OPERATION_INVALID = 0,
   CUPTI_ACTIVITY_JIT_OPERATION_CACHE_LOAD = 1,
@@ -1423,6 +1527,7 @@ typedef enum {
   CUPTI_ACTIVITY_JIT_OPERATION_TYPE_FORCE_INT = 0x7fffffff
 } CUpti_ActivityJitOperationType;
 
+/** A compilation at run time, or a use of its cache. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityJitEntryType jitEntryType;
@@ -1439,6 +1544,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t threadId;
 } CUpti_ActivityJit2;
 
+/** A graph launch as a whole, with the devices it began and ended on. */
 typedef struct {
   CUpti_ActivityKind kind;
   uint32_t correlationId;
@@ -1453,6 +1559,7 @@ typedef struct {
   uint32_t endContextId;
 } CUpti_ActivityGraphTrace2;
 
+/** How a kernel launched a graph. */
 typedef enum {
   CUPTI_DEVICE_GRAPH_LAUNCH_MODE_INVALID = 0,
   CUPTI_DEVICE_GRAPH_LAUNCH_MODE_FIRE_AND_FORGET = 1,
@@ -1460,6 +1567,7 @@ typedef enum {
   CUPTI_DEVICE_GRAPH_LAUNCH_MODE_FIRE_AND_FORGET_AS_SIBLING = 3
 } CUpti_DeviceGraphLaunchMode;
 
+/** A graph launched by a kernel. */
 typedef struct {
   CUpti_ActivityKind kind;
   uint32_t deviceId;
@@ -1473,6 +1581,7 @@ typedef struct {
   void *reserved;
 } CUpti_ActivityDeviceGraphTrace;
 
+/** A decompression of memory. */
 typedef struct {
   CUpti_ActivityKind kind;
   uint32_t deviceId;
@@ -1488,6 +1597,7 @@ typedef struct {
   uint64_t end;
 } CUpti_ActivityMemDecompress;
 
+/** Settings of the activity API. CUDA 5.5. */
 typedef enum {
   /** size_t: bytes of GPU memory per profiling buffer per context for ordinary (non-CDP) work; default 4 MiB. */
   CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE = 0,
@@ -1506,6 +1616,7 @@ typedef enum {
   CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_FORCE_INT = 0x7fffffff
 } CUpti_ActivityAttribute;
 
+/** What the threadId of records is. */
 typedef enum {
   CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT = 0,
   CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM = 1,
@@ -1513,68 +1624,112 @@ typedef enum {
   CUPTI_ACTIVITY_THREAD_ID_TYPE_FORCE_INT = 0x7fffffff
 } CUpti_ActivityThreadIdType;
 
+/** Reads the time, in nanoseconds, of the clock of all records. Needs no driver. CUDA 4.1. */
 CUptiResult CUPTIAPI cuptiGetTimestamp(uint64_t *timestamp);
 
+/** Gives the id that records use for a context. INVALID_CONTEXT when it is none. */
 CUptiResult CUPTIAPI cuptiGetContextId(CUcontext context, uint32_t *contextId);
 
+/** Gives the id that records use for a stream of a context; NULL is its default stream. CUDA 4.1. */
 CUptiResult CUPTIAPI cuptiGetStreamId(CUcontext context, CUstream stream, uint32_t *streamId);
 
+/** As cuptiGetStreamId; perThreadStream 1 makes NULL the calling thread's default stream. */
 CUptiResult CUPTIAPI cuptiGetStreamIdEx(
     CUcontext context, CUstream stream, uint8_t perThreadStream, uint32_t *streamId);
 
+/** Gives the ordinal of a context's device; NULL means the current context. CUDA 5.0. */
 CUptiResult CUPTIAPI cuptiGetDeviceId(CUcontext context, uint32_t *deviceId);
 
+/** Gives the id that records use for a graph node. */
 CUptiResult CUPTIAPI cuptiGetGraphNodeId(CUgraphNode node, uint64_t *nodeId);
 
+/** Gives the id that records use for a graph. */
 CUptiResult CUPTIAPI cuptiGetGraphId(CUgraph graph, uint32_t *pId);
 
+/** Gives the id that records use for an executable graph. */
 CUptiResult CUPTIAPI cuptiGetGraphExecId(CUgraphExec graphExec, uint32_t *pId);
 
+/** Starts recording a kind, for all contexts. Kinds add up. INVALID_KIND when there is no such kind; NOT_COMPATIBLE when
+ *  it cannot be combined with what is enabled. CUDA 4.1.
+ */
 CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind);
 
+/** As cuptiActivityEnable, and records the objects that exist already, for the kinds that describe objects. */
 CUptiResult CUPTIAPI cuptiActivityEnableAndDump(CUpti_ActivityKind kind);
 
+/** Stops recording a kind. Records made so far are kept. CUDA 4.1. */
 CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind);
 
+/** Starts recording a kind for one context, whatever holds for the others. CUDA 5.0. */
 CUptiResult CUPTIAPI cuptiActivityEnableContext(CUcontext context, CUpti_ActivityKind kind);
 
+/** Stops recording a kind for one context, whatever holds for the others. CUDA 5.0. */
 CUptiResult CUPTIAPI cuptiActivityDisableContext(CUcontext context, CUpti_ActivityKind kind);
 
+/** Gives the number of records lost for want of a buffer since the last call, and sets it to zero. context and streamId
+ *  are ignored. CUDA 4.1.
+ */
 CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords(CUcontext context, uint32_t streamId, size_t *dropped);
 
+/** Walks the records of a buffer: *record is NULL for the first, then the one before. MAX_LIMIT_REACHED after the last;
+ *  INVALID_KIND for a damaged buffer. CUDA 4.1.
+ */
 CUptiResult CUPTIAPI cuptiActivityGetNextRecord(uint8_t *buffer, size_t validBufferSizeBytes, CUpti_Activity **record);
+/** Asks the client for a buffer: it sets *buffer (aligned to 8, NULL to refuse), *size in bytes, and *maxNumRecords (0:
+ *  as many as fit). The buffer is CUPTI's until the completed callback gives it back. CUDA 6.0.
+ */
 typedef void(CUPTIAPI *CUpti_BuffersCallbackRequestFunc)(uint8_t **buffer, size_t *size, size_t *maxNumRecords);
+/** Gives a buffer back to the client; the first validSize bytes are records. context is NULL and streamId 0 since CUDA
+ *  6.0. CUPTI makes no further use of the buffer. CUDA 6.0.
+ */
 typedef void(CUPTIAPI *CUpti_BuffersCallbackCompleteFunc)(
     CUcontext context, uint32_t streamId, uint8_t *buffer, size_t size, size_t validSize);
 
+/** Sets the two functions through which buffers come and go. INVALID_PARAMETER when either is NULL. CUDA 6.0. */
 CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks(
     CUpti_BuffersCallbackRequestFunc funcBufferRequested, CUpti_BuffersCallbackCompleteFunc funcBufferCompleted);
 
+/** As cuptiActivityFlushAll; context and streamId are ignored. Deprecated since CUDA 6.0. CUDA 4.1. */
 CUptiResult CUPTIAPI cuptiActivityFlush(CUcontext context, uint32_t streamId, uint32_t flag);
 
+/** Delivers all finished records; when it returns the completed callback has run for them. With
+ *  CUPTI_ACTIVITY_FLAG_FLUSH_FORCED unfinished ones too. INVALID_OPERATION before the callbacks are registered. CUDA
+ *  4.1.
+ */
 CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag);
 
+/** Reads a setting. *valueSize: room on entry, bytes written on return. CUDA 5.5. */
 CUptiResult CUPTIAPI cuptiActivityGetAttribute(CUpti_ActivityAttribute attr, size_t *valueSize, void *value);
 
+/** Changes a setting. *valueSize is the size of the value. CUDA 5.5. */
 CUptiResult CUPTIAPI cuptiActivitySetAttribute(CUpti_ActivityAttribute attr, size_t *valueSize, void *value);
 
+/** Chooses unified-memory counters; to be done before the kind is enabled. CUDA 6.0. */
 CUptiResult CUPTIAPI cuptiActivityConfigureUnifiedMemoryCounter(
     CUpti_ActivityUnifiedMemoryCounterConfig *config, uint32_t count);
 
+/** Tells whether the device of a context raises its clocks by itself. CUDA 6.5. */
 CUptiResult CUPTIAPI cuptiGetAutoBoostState(CUcontext context, CUpti_ActivityAutoBoostState *state);
 
+/** Sets the sampling period of a context, before the kind is enabled. */
 CUptiResult CUPTIAPI cuptiActivityConfigurePCSampling(CUcontext ctx, CUpti_ActivityPCSamplingConfig *config);
 
+/** Gives the last failure of the calling thread and forgets it. */
 CUptiResult CUPTIAPI cuptiGetLastError(void);
 
+/** Chooses what the threadId of records is. To be set before any record is made. */
 CUptiResult CUPTIAPI cuptiSetThreadIdType(CUpti_ActivityThreadIdType type);
 
+/** Gives what the threadId of records is. */
 CUptiResult CUPTIAPI cuptiGetThreadIdType(CUpti_ActivityThreadIdType *type);
 
+/** Tells whether devices of a compute capability can be profiled. */
 CUptiResult CUPTIAPI cuptiComputeCapabilitySupported(int major, int minor, int *support);
 
+/** Tells whether a device can be profiled. */
 CUptiResult CUPTIAPI cuptiDeviceSupported(CUdevice dev, int *support);
 
+/** Whether a device is passed through or shared by a hypervisor. */
 typedef enum {
   CUPTI_DEVICE_VIRTUALIZATION_MODE_NONE = 0,
   CUPTI_DEVICE_VIRTUALIZATION_MODE_PASS_THROUGH = 1,
@@ -1582,47 +1737,74 @@ typedef enum {
   CUPTI_DEVICE_VIRTUALIZATION_MODE_FORCE_INT = 0x7fffffff
 } CUpti_DeviceVirtualizationMode;
 
+/** Tells how a device is virtualised. */
 CUptiResult CUPTIAPI cuptiDeviceVirtualizationMode(CUdevice dev, CUpti_DeviceVirtualizationMode *mode);
 
+/** Detaches CUPTI from the process: subscriptions end, pending records are delivered or dropped. It may be used again
+ *  afterwards, and called from a callback at the exit of an API call.
+ */
 CUptiResult CUPTIAPI cuptiFinalize(void);
 
+/** Sets the calling thread's external id of a kind, until the matching pop: API calls are joined to it by records. CUDA
+ *  8.0.
+ */
 CUptiResult CUPTIAPI cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrelationKind kind, uint64_t id);
 
+/** Takes the last external id of a kind from the calling thread's stack; QUEUE_EMPTY when there is none. CUDA 8.0. */
 CUptiResult CUPTIAPI cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind kind, uint64_t *lastId);
 
+/** Fills the times at which kernels were queued and submitted. */
 CUptiResult CUPTIAPI cuptiActivityEnableLatencyTimestamps(uint8_t enable);
 
+/** Delivers partly filled buffers every time milliseconds; 0 ends that. */
 CUptiResult CUPTIAPI cuptiActivityFlushPeriod(uint32_t time);
 
+/** Records attributes of kernel launches. */
 CUptiResult CUPTIAPI cuptiActivityEnableLaunchAttributes(uint8_t enable);
+/** A clock of the client's, read by CUPTI from any thread: nanoseconds, or any unit the client likes. */
 typedef uint64_t(CUPTIAPI *CUpti_TimestampCallbackFunc)(void);
 
+/** From now on records have the times of the client's clock. */
 CUptiResult CUPTIAPI cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc funcTimestamp);
 
+/** Records graphs that kernels launch. */
 CUptiResult CUPTIAPI cuptiActivityEnableDeviceGraph(uint8_t enable);
 
+/** Records or leaves out one driver function while the kind DRIVER is enabled. */
 CUptiResult CUPTIAPI cuptiActivityEnableDriverApi(CUpti_CallbackId cbid, uint8_t enable);
 
+/** Records or leaves out one runtime function while the kind RUNTIME is enabled. */
 CUptiResult CUPTIAPI cuptiActivityEnableRuntimeApi(CUpti_CallbackId cbid, uint8_t enable);
 
+/** Takes kernel times from a trace of the hardware's. NOT_SUPPORTED without such hardware. */
 CUptiResult CUPTIAPI cuptiActivityEnableHWTrace(uint8_t enable);
 
+/** Records which library allocated memory. */
 CUptiResult CUPTIAPI cuptiActivityEnableAllocationSource(uint8_t enable);
 
+/** Records waits that returned at once too. */
 CUptiResult CUPTIAPI cuptiActivityEnableAllSyncRecords(uint8_t enable);
 
+/** Records the device's time of CUDA events. */
 CUptiResult CUPTIAPI cuptiActivityEnableCudaEventDeviceTimestamps(uint8_t enable);
 
+/** Gives a buffer for records of a context and stream (NULL, 0: global ones). Replaced in CUDA 6.0 by
+ *  cuptiActivityRegisterCallbacks, with which it cannot be mixed. CUDA 4.1.
+ */
 CUptiResult CUPTIAPI cuptiActivityEnqueueBuffer(
     CUcontext context, uint32_t streamId, uint8_t *buffer, size_t bufferSizeBytes);
 
+/** Takes back the oldest buffer of a queue, full or not. QUEUE_EMPTY when there is none. Replaced in CUDA 6.0. CUDA 4.1.
+ */
 CUptiResult CUPTIAPI cuptiActivityDequeueBuffer(
     CUcontext context, uint32_t streamId, uint8_t **buffer, size_t *validBufferSizeBytes);
 
+/** Tells how much of the oldest buffer of a queue is filled. Replaced in CUDA 6.0. CUDA 4.1. */
 CUptiResult CUPTIAPI cuptiActivityQueryBuffer(CUcontext context, uint32_t streamId, size_t *validBufferSizeBytes);
 
 #ifndef CUPTI_RECORD_ABI
 
+/** As cuptiActivityRegisterCallbacks, for a client that reads the records of CUDA 6.5. Sonde's own. */
 CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks_v6050(
     CUpti_BuffersCallbackRequestFunc funcBufferRequested, CUpti_BuffersCallbackCompleteFunc funcBufferCompleted);
 #endif

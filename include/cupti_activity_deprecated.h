@@ -14,6 +14,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/** Time that profiling or the driver took from the program. Replaced by CUpti_ActivityOverhead2. CUDA 4.1. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityOverheadKind overheadKind;
@@ -23,6 +24,7 @@ typedef struct PACKED_ALIGNMENT {
   uint64_t end;
 } CUpti_ActivityOverhead;
 
+/** Time that profiling or the driver took from the program. Replaced by CUpti_ActivityOverhead3. CUDA 12.2. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityOverheadKind overheadKind;
@@ -34,6 +36,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t reserved0;
 } CUpti_ActivityOverhead2;
 
+/** A device. Replaced by CUpti_ActivityDevice2. CUDA 4.1. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityFlag flags;
@@ -64,6 +67,7 @@ typedef struct PACKED_ALIGNMENT {
   const char *name;
 } CUpti_ActivityDevice;
 
+/** A device. Replaced by CUpti_ActivityDevice3. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityFlag flags;
@@ -97,6 +101,7 @@ typedef struct PACKED_ALIGNMENT {
   const char *name;
 } CUpti_ActivityDevice2;
 
+/** A device. Replaced by CUpti_ActivityDevice4. CUDA 7.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityFlag flags;
@@ -132,6 +137,7 @@ typedef struct PACKED_ALIGNMENT {
   uint8_t reserved[7];
 } CUpti_ActivityDevice3;
 
+/** A device. Replaced by CUpti_ActivityDevice5. CUDA 11.6. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityFlag flags;
@@ -171,6 +177,7 @@ typedef struct PACKED_ALIGNMENT {
   CUuuid migUuid;
 } CUpti_ActivityDevice4;
 
+/** A kernel. Replaced by CUpti_ActivityKernel2. CUDA 4.1. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   uint8_t cacheConfigRequested;
@@ -198,6 +205,7 @@ typedef struct PACKED_ALIGNMENT {
   void *reserved0;
 } CUpti_ActivityKernel;
 
+/** A kernel, as in CUDA 5.5 to 6.5. Replaced by CUpti_ActivityKernel3. CUDA 5.5. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   union {
@@ -231,6 +239,7 @@ typedef struct PACKED_ALIGNMENT {
   void *reserved0;
 } CUpti_ActivityKernel2;
 
+/** A kernel. Replaced by CUpti_ActivityKernel4. CUDA 6.5. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   union {
@@ -266,6 +275,7 @@ typedef struct PACKED_ALIGNMENT {
   void *reserved0;
 } CUpti_ActivityKernel3;
 
+/** A kernel. Replaced by CUpti_ActivityKernel5. CUDA 9.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   union {
@@ -308,6 +318,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t sharedMemoryExecuted;
 } CUpti_ActivityKernel4;
 
+/** A kernel. Replaced by CUpti_ActivityKernel6. CUDA 11.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   union {
@@ -353,6 +364,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t graphId;
 } CUpti_ActivityKernel5;
 
+/** A kernel. Replaced by CUpti_ActivityKernel7. CUDA 11.2. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   union {
@@ -399,6 +411,7 @@ typedef struct PACKED_ALIGNMENT {
   CUaccessPolicyWindow *pAccessPolicyWindow;
 } CUpti_ActivityKernel6;
 
+/** A kernel. Replaced by CUpti_ActivityKernel8. CUDA 11.6. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   union {
@@ -447,6 +460,7 @@ typedef struct PACKED_ALIGNMENT {
   CUpti_ChannelType channelType;
 } CUpti_ActivityKernel7;
 
+/** A kernel. Replaced by CUpti_ActivityKernel9. CUDA 11.8. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   union {
@@ -500,6 +514,7 @@ typedef struct PACKED_ALIGNMENT {
   uint64_t localMemoryTotal_v2;
 } CUpti_ActivityKernel8;
 
+/** A kernel. Replaced by CUpti_ActivityKernel10. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   union {
@@ -555,6 +570,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t maxActiveClusters;
 } CUpti_ActivityKernel9;
 
+/** A copy. Replaced by CUpti_ActivityMemcpy3. CUDA 4.1. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   uint8_t copyKind;
@@ -573,6 +589,7 @@ typedef struct PACKED_ALIGNMENT {
   void *reserved0;
 } CUpti_ActivityMemcpy;
 
+/** A copy. Replaced by CUpti_ActivityMemcpy4. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   uint8_t copyKind;
@@ -592,6 +609,7 @@ typedef struct PACKED_ALIGNMENT {
   uint64_t graphNodeId;
 } CUpti_ActivityMemcpy3;
 
+/** A copy. Replaced by CUpti_ActivityMemcpy5. CUDA 11.1. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   uint8_t copyKind;
@@ -613,6 +631,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t padding;
 } CUpti_ActivityMemcpy4;
 
+/** A copy between two devices. Replaced by CUpti_ActivityMemcpyPtoP2. CUDA 5.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   uint8_t copyKind;
@@ -632,8 +651,10 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t correlationId;
   void *reserved0;
 } CUpti_ActivityMemcpyPtoP;
+/** The first name of CUpti_ActivityMemcpyPtoP. CUDA 5.0. */
 typedef CUpti_ActivityMemcpyPtoP CUpti_ActivityMemcpy2;
 
+/** A copy between two devices. Replaced by CUpti_ActivityMemcpyPtoP3. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   uint8_t copyKind;
@@ -655,6 +676,7 @@ typedef struct PACKED_ALIGNMENT {
   uint64_t graphNodeId;
 } CUpti_ActivityMemcpyPtoP2;
 
+/** A copy between two devices. Replaced by CUpti_ActivityMemcpyPtoP4. CUDA 11.1. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   uint8_t copyKind;
@@ -678,6 +700,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t padding;
 } CUpti_ActivityMemcpyPtoP3;
 
+/** A memory set. Replaced by CUpti_ActivityMemset2. CUDA 4.1. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   uint32_t value;
@@ -694,6 +717,7 @@ typedef struct PACKED_ALIGNMENT {
   void *reserved0;
 } CUpti_ActivityMemset;
 
+/** A memory set. Replaced by CUpti_ActivityMemset3. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   uint32_t value;
@@ -711,6 +735,7 @@ typedef struct PACKED_ALIGNMENT {
   uint64_t graphNodeId;
 } CUpti_ActivityMemset2;
 
+/** A memory set. Replaced by CUpti_ActivityMemset4. CUDA 11.1. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   uint32_t value;
@@ -730,6 +755,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t padding;
 } CUpti_ActivityMemset3;
 
+/** An allocation or a release. Replaced by CUpti_ActivityMemory3. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityMemoryOperationType memoryOperationType;
@@ -758,6 +784,7 @@ typedef struct PACKED_ALIGNMENT {
   } memoryPoolConfig;
 } CUpti_ActivityMemory2;
 
+/** An allocation or a release. Replaced by CUpti_ActivityMemory4. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityMemoryOperationType memoryOperationType;
@@ -787,6 +814,7 @@ typedef struct PACKED_ALIGNMENT {
   } memoryPoolConfig;
 } CUpti_ActivityMemory3;
 
+/** What happened to a memory pool. Replaced by CUpti_ActivityMemoryPool2. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityMemoryPoolOperationType memoryPoolOperationType;
@@ -801,6 +829,7 @@ typedef struct PACKED_ALIGNMENT {
   uint64_t timestamp;
 } CUpti_ActivityMemoryPool;
 
+/** What happened to a memory pool. Replaced by CUpti_ActivityMemoryPool3. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityMemoryPoolOperationType memoryPoolOperationType;
@@ -816,6 +845,7 @@ typedef struct PACKED_ALIGNMENT {
   uint64_t utilizedSize;
 } CUpti_ActivityMemoryPool2;
 
+/** An NVTX marker, or an end of a range. Replaced by CUpti_ActivityMarker2. CUDA 5.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityFlag flags;
@@ -827,6 +857,7 @@ typedef struct PACKED_ALIGNMENT {
   const char *name;
 } CUpti_ActivityMarker;
 
+/** Global-memory accesses of a source line. Replaced by CUpti_ActivityGlobalAccess2. CUDA 4.1. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityFlag flags;
@@ -838,6 +869,9 @@ typedef struct PACKED_ALIGNMENT {
   uint64_t l2_transactions;
 } CUpti_ActivityGlobalAccess;
 
+/** Global-memory accesses of an instruction. Replaced by CUpti_ActivityGlobalAccess3, whose members have other places.
+ *  CUDA 6.0.
+ */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityFlag flags;
@@ -852,6 +886,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t pad;
 } CUpti_ActivityGlobalAccess2;
 
+/** A branch of a source line. Replaced by CUpti_ActivityBranch2. CUDA 4.1. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   uint32_t sourceLocatorId;
@@ -862,6 +897,7 @@ typedef struct PACKED_ALIGNMENT {
   uint64_t threadsExecuted;
 } CUpti_ActivityBranch;
 
+/** Samples of one program counter. Replaced by CUpti_ActivityPCSampling2. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityFlag flags;
@@ -873,6 +909,7 @@ typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityPCSamplingStallReason stallReason;
 } CUpti_ActivityPCSampling;
 
+/** Samples of one program counter. Replaced by CUpti_ActivityPCSampling3. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityFlag flags;
@@ -886,6 +923,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t pad;
 } CUpti_ActivityPCSampling2;
 
+/** A unified-memory counter of a process and device. Replaced by CUpti_ActivityUnifiedMemoryCounter2. CUDA 6.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityUnifiedMemoryCounterKind counterKind;
@@ -897,6 +935,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t pad;
 } CUpti_ActivityUnifiedMemoryCounter;
 
+/** A unified-memory event. Replaced by CUpti_ActivityUnifiedMemoryCounter3. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityUnifiedMemoryCounterKind counterKind;
@@ -912,6 +951,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t pad;
 } CUpti_ActivityUnifiedMemoryCounter2;
 
+/** An NVLink. Replaced by CUpti_ActivityNvLink2. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   uint32_t nvlinkVersion;
@@ -938,6 +978,7 @@ typedef struct PACKED_ALIGNMENT {
   uint64_t bandwidth;
 } CUpti_ActivityNvLink;
 
+/** An NVLink. Replaced by CUpti_ActivityNvLink3. CUDA 9.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   uint32_t nvlinkVersion;
@@ -964,6 +1005,7 @@ typedef struct PACKED_ALIGNMENT {
   uint64_t bandwidth;
 } CUpti_ActivityNvLink2;
 
+/** An NVLink. Replaced by CUpti_ActivityNvLink4. CUDA 10.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   uint32_t nvlinkVersion;
@@ -992,6 +1034,7 @@ typedef struct PACKED_ALIGNMENT {
   uint8_t pad[7];
 } CUpti_ActivityNvLink3;
 
+/** A graph launch as a whole. Replaced by CUpti_ActivityGraphTrace2. */
 typedef struct {
   CUpti_ActivityKind kind;
   uint32_t correlationId;
@@ -1004,6 +1047,7 @@ typedef struct {
   void *reserved;
 } CUpti_ActivityGraphTrace;
 
+/** A context. Replaced by CUpti_ActivityContext2. CUDA 4.1. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   uint32_t contextId;
@@ -1012,6 +1056,7 @@ typedef struct PACKED_ALIGNMENT {
   uint16_t nullStreamId;
 } CUpti_ActivityContext;
 
+/** A context. Replaced by CUpti_ActivityContext3. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   uint32_t contextId;
@@ -1024,6 +1069,7 @@ typedef struct PACKED_ALIGNMENT {
   uint16_t numMultiprocessors;
 } CUpti_ActivityContext2;
 
+/** A compilation at run time. Replaced by CUpti_ActivityJit2. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityJitEntryType jitEntryType;
@@ -1038,6 +1084,7 @@ typedef struct PACKED_ALIGNMENT {
   const char *cachePath;
 } CUpti_ActivityJit;
 
+/** A CUDA event was recorded. Replaced by CUpti_ActivityCudaEvent2. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   uint32_t correlationId;
@@ -1047,6 +1094,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t pad;
 } CUpti_ActivityCudaEvent;
 
+/** A thread waited for the device. Replaced by CUpti_ActivitySynchronization2. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivitySynchronizationType type;
@@ -1058,6 +1106,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t cudaEventId;
 } CUpti_ActivitySynchronization;
 
+/** A copy. Replaced by CUpti_ActivityMemcpy6. CUDA 11.6. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   uint8_t copyKind;
@@ -1081,6 +1130,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t pad2;
 } CUpti_ActivityMemcpy5;
 
+/** Colour, category and payload of a marker. Replaced by CUpti_ActivityMarkerData2. CUDA 5.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityKind kind;
   CUpti_ActivityFlag flags;

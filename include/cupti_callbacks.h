@@ -22,12 +22,16 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/** Whether a callback comes before or after the call. CUDA 4.0. */
 typedef enum {
   CUPTI_API_ENTER = 0,
   CUPTI_API_EXIT = 1,
   CUPTI_API_CBSITE_FORCE_INT = 0x7fffffff
 } CUpti_ApiCallbackSite;
 
+/** Families of callbacks. Driver and runtime: API calls; resource: objects made and destroyed; synchronize: waits that
+ *  ended; NVTX: annotations; state: failures of the library itself. CUDA 4.0.
+ */
 typedef enum {
   CUPTI_CB_DOMAIN_INVALID = 0,
   CUPTI_CB_DOMAIN_DRIVER_API = 1,
@@ -40,6 +44,7 @@ typedef enum {
   CUPTI_CB_DOMAIN_FORCE_INT = 0x7fffffff
 } CUpti_CallbackDomain;
 
+/** Callback ids of the resource domain. CUDA 4.0. */
 typedef enum {
   CUPTI_CBID_RESOURCE_INVALID = 0,
   CUPTI_CBID_RESOURCE_CONTEXT_CREATED = 1,
@@ -69,6 +74,7 @@ typedef enum {
   CUPTI_CBID_RESOURCE_FORCE_INT = 0x7fffffff
 } CUpti_CallbackIdResource;
 
+/** Callback ids of the synchronize domain. CUDA 4.0. */
 typedef enum {
   CUPTI_CBID_SYNCHRONIZE_INVALID = 0,
   CUPTI_CBID_SYNCHRONIZE_STREAM_SYNCHRONIZED = 1,
@@ -77,6 +83,7 @@ typedef enum {
   CUPTI_CBID_SYNCHRONIZE_FORCE_INT = 0x7fffffff
 } CUpti_CallbackIdSync;
 
+/** Callback ids of the state domain. */
 typedef enum {
   CUPTI_CBID_STATE_INVALID = 0,
   CUPTI_CBID_STATE_FATAL_ERROR = 1,
@@ -86,6 +93,10 @@ typedef enum {
   CUPTI_CBID_STATE_FORCE_INT = 0x7fffffff
 } CUpti_CallbackIdState;
 
+/** What callbacks of the driver and runtime domain are given. functionParams points to the <name>_params structure of
+ *  the callback id, functionReturnValue (at exit) to the result, which may be overwritten; *correlationData is kept from
+ *  enter to exit for the subscriber's use. CUDA 4.0.
+ */
 typedef struct {
   CUpti_ApiCallbackSite callbackSite;
   const char *functionName;
@@ -98,6 +109,7 @@ typedef struct {
   uint32_t correlationId;
 } CUpti_CallbackData;
 
+/** What callbacks of the resource domain are given; resourceDescriptor depends on the callback id. CUDA 4.0. */
 typedef struct {
   CUcontext context;
   union {
@@ -106,12 +118,14 @@ typedef struct {
   void *resourceDescriptor;
 } CUpti_ResourceData;
 
+/** A module that was loaded, is unloaded or was profiled; pCubin is its image. CUDA 5.0. */
 typedef struct {
   uint32_t moduleId;
   size_t cubinSize;
   const char *pCubin;
 } CUpti_ModuleResourceData;
 
+/** A graph, its node or its executable form, in graph callbacks. CUDA 10.0. */
 typedef struct {
   CUgraph graph;
   CUgraph originalGraph;
@@ -122,23 +136,27 @@ typedef struct {
   CUgraphExec graphExec;
 } CUpti_GraphData;
 
+/** What callbacks of the synchronize domain are given; stream is NULL for a whole context. CUDA 4.0. */
 typedef struct {
   CUcontext context;
   CUstream stream;
 } CUpti_SynchronizeData;
 
+/** What callbacks of the NVTX domain are given. CUDA 5.0. */
 typedef struct {
   const char *functionName;
   const void *functionParams;
   const void *functionReturnValue;
 } CUpti_NvtxData;
 
+/** A changed attribute of a stream. */
 typedef struct {
   CUstream stream;
   CUstreamAttrID attr;
   const CUstreamAttrValue *value;
 } CUpti_StreamAttrData;
 
+/** What callbacks of the state domain are given: a result code and a message. */
 typedef struct {
   __extension__ union {
     struct {
@@ -147,18 +165,31 @@ typedef struct {
     } notification;
   };
 } CUpti_StateData;
+/** Id of a callback within its domain: CUpti_driver_api_trace_cbid, CUpti_runtime_api_trace_cbid,
+ *  CUpti_nvtx_api_trace_cbid or one of the CUpti_CallbackId enumerations. CUDA 4.0.
+ */
 typedef uint32_t CUpti_CallbackId;
+/** A client's callback. cbdata is the structure of the domain, valid until the callback returns. It may call CUPTI, and
+ *  CUDA where the call in progress allows that. CUDA 4.0.
+ */
 typedef void(CUPTIAPI *CUpti_CallbackFunc)(
     void *userdata, CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void *cbdata);
+/** A subscription: a callback and what it wants to hear of. CUDA 4.0. */
 typedef struct CUpti_Subscriber_st *CUpti_SubscriberHandle;
+/** An array of domains. CUDA 4.0. */
 typedef CUpti_CallbackDomain *CUpti_DomainTable;
 
+/** Gives the domains that callbacks can come from; the table is the library's. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiSupportedDomains(size_t *domainCount, CUpti_DomainTable *domainTable);
 
+/** Registers a callback; nothing is enabled yet. MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED when this client has a subscriber.
+ *  CUDA 4.0.
+ */
 CUptiResult CUPTIAPI cuptiSubscribe(CUpti_SubscriberHandle *subscriber, CUpti_CallbackFunc callback, void *userdata);
 #define CUPTI_SUBSCRIBER_NAME_MAX_LEN 53
 #define CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN 64
 
+/** Names the subscriber, and receives the name of one that stands in the way. CUDA 13.0. */
 typedef struct {
   size_t structSize;
   const char *subscriberName;
@@ -167,21 +198,28 @@ typedef struct {
 } CUpti_SubscriberParams;
 #define CUpti_SubscriberParams_STRUCT_SIZE CUPTI_CALLBACK_STRUCT_SIZE(CUpti_SubscriberParams, oldSubscriberSize)
 
+/** As cuptiSubscribe, with a name for the subscriber. CUDA 13.0. */
 CUptiResult CUPTIAPI cuptiSubscribe_v2(
     CUpti_SubscriberHandle *subscriber, CUpti_CallbackFunc callback, void *userdata, CUpti_SubscriberParams *pParams);
 
+/** Ends a subscription: when it returns no callback of it is running, except the one that makes the call. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiUnsubscribe(CUpti_SubscriberHandle subscriber);
 
+/** Tells whether a callback is enabled (1) or not (0). Other threads may be changing it. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiGetCallbackState(
     uint32_t *enable, CUpti_SubscriberHandle subscriber, CUpti_CallbackDomain domain, CUpti_CallbackId cbid);
 
+/** Enables or disables one callback id. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiEnableCallback(
     uint32_t enable, CUpti_SubscriberHandle subscriber, CUpti_CallbackDomain domain, CUpti_CallbackId cbid);
 
+/** Enables or disables all callback ids of a domain. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiEnableDomain(uint32_t enable, CUpti_SubscriberHandle subscriber, CUpti_CallbackDomain domain);
 
+/** Enables or disables all callback ids of all domains. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiEnableAllDomains(uint32_t enable, CUpti_SubscriberHandle subscriber);
 
+/** Gives the name of a driver or runtime callback id ("cudaLaunchKernel_v7000"), a static string. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t cbid, const char **name);
 
 #pragma GCC visibility pop

@@ -24,11 +24,13 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/** How a checkpoint may save work. CUDA 11.5. */
 typedef enum {
   CUPTI_CHECKPOINT_OPT_NONE = 0,
   CUPTI_CHECKPOINT_OPT_TRANSFER = 1
 } CUpti_CheckpointOptimizations;
 
+/** A saved state of a device. CUDA 11.5. */
 typedef struct {
   size_t structSize;
   CUcontext ctx;
@@ -40,10 +42,13 @@ typedef struct {
 } CUpti_Checkpoint;
 #define CUpti_Checkpoint_STRUCT_SIZE (offsetof(CUpti_Checkpoint, pPriv) + sizeof(((CUpti_Checkpoint*)(0))->pPriv))
 
+/** Saves the state of a context's device. CUDA 11.5. */
 CUptiResult CUPTIAPI cuptiCheckpointSave(CUpti_Checkpoint * const handle);
 
+/** Restores a saved state. CUDA 11.5. */
 CUptiResult CUPTIAPI cuptiCheckpointRestore(CUpti_Checkpoint * const handle);
 
+/** Releases a saved state. CUDA 11.5. */
 CUptiResult CUPTIAPI cuptiCheckpointFree(CUpti_Checkpoint * const handle);
 
 #pragma GCC visibility pop

@@ -22,10 +22,16 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/** Names an event of a device. Ids differ between device types. CUDA 4.0. */
 typedef uint32_t CUpti_EventID;
+/** Names an event domain: the counters of one sort of hardware unit. CUDA 4.0. */
 typedef uint32_t CUpti_EventDomainID;
+/** A set of events of one domain that are counted together in one context. Opaque; made by cuptiEventGroupCreate. CUDA
+ *  4.0.
+ */
 typedef void *CUpti_EventGroup;
 
+/** The market a device is made for, as CUPTI_DEVICE_ATTR_DEVICE_CLASS gives it. CUDA 5.0. */
 typedef enum {
   CUPTI_DEVICE_ATTR_DEVICE_CLASS_TESLA = 0, /**< Tesla product line. */
   CUPTI_DEVICE_ATTR_DEVICE_CLASS_QUADRO = 1, /**< Quadro product line. */
@@ -33,6 +39,7 @@ typedef enum {
   CUPTI_DEVICE_ATTR_DEVICE_CLASS_TEGRA = 3
 } CUpti_DeviceAttributeDeviceClass;
 
+/** What cuptiDeviceGetAttribute can read; the comment of each tells the type of its value. CUDA 4.0. */
 typedef enum {
   CUPTI_DEVICE_ATTR_MAX_EVENT_ID = 1, /**< uint32_t: how many event IDs the device has. */
   CUPTI_DEVICE_ATTR_MAX_EVENT_DOMAIN_ID = 2, /**< uint32_t: how many event-domain IDs the device has. */
@@ -58,6 +65,7 @@ typedef enum {
   CUPTI_DEVICE_ATTR_FORCE_INT = 0x7fffffff
 } CUpti_DeviceAttribute;
 
+/** What can be read of an event domain. CUDA 4.0. */
 typedef enum {
   CUPTI_EVENT_DOMAIN_ATTR_NAME = 0, /**< NUL-terminated string: domain name. */
   CUPTI_EVENT_DOMAIN_ATTR_INSTANCE_COUNT = 1, /**< uint32_t: instances that can be counted; per-device query only. */
@@ -67,6 +75,7 @@ typedef enum {
   CUPTI_EVENT_DOMAIN_ATTR_FORCE_INT = 0x7fffffff
 } CUpti_EventDomainAttribute;
 
+/** How a domain's events are counted. CUDA 4.0. */
 typedef enum {
   CUPTI_EVENT_COLLECTION_METHOD_PM = 0, /**< Global hardware performance monitor. */
   CUPTI_EVENT_COLLECTION_METHOD_SM = 1, /**< Hardware monitor inside the SM. */
@@ -75,6 +84,7 @@ typedef enum {
   CUPTI_EVENT_COLLECTION_METHOD_FORCE_INT = 0x7fffffff
 } CUpti_EventCollectionMethod;
 
+/** What can be read of an event group, and which of it written. CUDA 4.0. */
 typedef enum {
   /** CUpti_EventDomainID the group is bound to; fixed by the first event added; read-only. */
   CUPTI_EVENT_GROUP_ATTR_EVENT_DOMAIN_ID = 0,
@@ -88,6 +98,7 @@ typedef enum {
   CUPTI_EVENT_GROUP_ATTR_FORCE_INT = 0x7fffffff
 } CUpti_EventGroupAttribute;
 
+/** Whether an event counts for one context, for the device, or for either. */
 typedef enum {
   CUPTI_EVENT_PROFILING_SCOPE_CONTEXT = 0,
   CUPTI_EVENT_PROFILING_SCOPE_DEVICE = 1,
@@ -95,6 +106,7 @@ typedef enum {
   CUPTI_EVENT_PROFILING_SCOPE_FORCE_INT = 0x7fffffff
 } CUpti_EventProfilingScope;
 
+/** What can be read of an event. CUDA 4.0. */
 typedef enum {
   CUPTI_EVENT_ATTR_NAME = 0, /**< NUL-terminated string: event name. */
   CUPTI_EVENT_ATTR_SHORT_DESCRIPTION = 1, /**< NUL-terminated string: brief text. */
@@ -104,6 +116,7 @@ typedef enum {
   CUPTI_EVENT_ATTR_FORCE_INT = 0x7fffffff
 } CUpti_EventAttribute;
 
+/** When the events of a context count: all the time, or only while kernels run. CUDA 4.0. */
 typedef enum {
   /** Count the whole time between group enable and disable; default up to 6.0, Tesla only. */
   CUPTI_EVENT_COLLECTION_MODE_CONTINUOUS = 0,
@@ -113,6 +126,7 @@ typedef enum {
   CUPTI_EVENT_COLLECTION_MODE_FORCE_INT = 0x7fffffff
 } CUpti_EventCollectionMode;
 
+/** What an event is about. CUDA 4.0. */
 typedef enum {
   CUPTI_EVENT_CATEGORY_INSTRUCTION = 0, /**< Concerns instructions. */
   CUPTI_EVENT_CATEGORY_MEMORY = 1, /**< Concerns memory. */
@@ -124,99 +138,151 @@ typedef enum {
 #define CUPTI_EVENT_OVERFLOW ((uint64_t)0xFFFFFFFFFFFFFFFFULL)
 #define CUPTI_EVENT_INVALID ((uint64_t)0xFFFFFFFFFFFFFFFEULL)
 
+/** Flags of the functions that read event values. CUDA 4.0. */
 typedef enum {
   CUPTI_EVENT_READ_FLAG_NONE = 0, /**< No option; the only flag value allowed when reading. */
   CUPTI_EVENT_READ_FLAG_FORCE_INT = 0x7fffffff
 } CUpti_ReadEventFlags;
 
+/** Event groups that can be enabled at the same time. The array belongs to CUPTI. CUDA 4.0. */
 typedef struct {
   uint32_t numEventGroups;
   CUpti_EventGroup *eventGroups;
 } CUpti_EventGroupSet;
 
+/** The passes in which a list of events can be counted, one set of groups a pass. Made by cuptiEventGroupSetsCreate and
+ *  the metric functions; give it back with cuptiEventGroupSetsDestroy. CUDA 4.0.
+ */
 typedef struct {
   uint32_t numSets;
   CUpti_EventGroupSet *sets;
 } CUpti_EventGroupSets;
 
+/** Chooses when the events of a context count. INVALID_OPERATION while a group of the context is enabled. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiSetEventCollectionMode(CUcontext context, CUpti_EventCollectionMode mode);
 
+/** Reads an attribute of a device. *valueSize is the room at value on entry, the bytes written on return;
+ *  PARAMETER_SIZE_NOT_SUFFICIENT when the room is too small. CUDA 4.0.
+ */
 CUptiResult CUPTIAPI cuptiDeviceGetAttribute(
     CUdevice device, CUpti_DeviceAttribute attrib, size_t *valueSize, void *value);
 
+/** Counts the event domains of a device. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiDeviceGetNumEventDomains(CUdevice device, uint32_t *numDomains);
 
+/** Lists the event domains of a device. *arraySizeBytes: room on entry, bytes written on return; what does not fit is
+ *  left out. CUDA 4.0.
+ */
 CUptiResult CUPTIAPI cuptiDeviceEnumEventDomains(
     CUdevice device, size_t *arraySizeBytes, CUpti_EventDomainID *domainArray);
 
+/** Reads an attribute of a domain as it is on one device: the number of instances, say. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiDeviceGetEventDomainAttribute(
     CUdevice device, CUpti_EventDomainID eventDomain, CUpti_EventDomainAttribute attrib, size_t *valueSize,
     void *value);
 
+/** Counts the event domains of all devices together. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiGetNumEventDomains(uint32_t *numDomains);
 
+/** Lists the event domains of all devices together. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiEnumEventDomains(size_t *arraySizeBytes, CUpti_EventDomainID *domainArray);
 
+/** Reads an attribute of a domain that is the same on every device. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiEventDomainGetAttribute(
     CUpti_EventDomainID eventDomain, CUpti_EventDomainAttribute attrib, size_t *valueSize, void *value);
 
+/** Counts the events of a domain. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiEventDomainGetNumEvents(CUpti_EventDomainID eventDomain, uint32_t *numEvents);
 
+/** Lists the events of a domain. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiEventDomainEnumEvents(
     CUpti_EventDomainID eventDomain, size_t *arraySizeBytes, CUpti_EventID *eventArray);
 
+/** Reads an attribute of an event: name, descriptions, category. Strings are cut to fit and end with NUL. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiEventGetAttribute(
     CUpti_EventID event, CUpti_EventAttribute attrib, size_t *valueSize, void *value);
 
+/** Finds an event of a device by name. INVALID_EVENT_NAME when there is none. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiEventGetIdFromName(CUdevice device, const char *eventName, CUpti_EventID *event);
 
+/** Makes an empty event group for a context. flags must be 0. Destroy it with cuptiEventGroupDestroy. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiEventGroupCreate(CUcontext context, CUpti_EventGroup *eventGroup, uint32_t flags);
 
+/** Destroys a group. INVALID_OPERATION while it is enabled. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiEventGroupDestroy(CUpti_EventGroup eventGroup);
 
+/** Reads an attribute of a group. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiEventGroupGetAttribute(
     CUpti_EventGroup eventGroup, CUpti_EventGroupAttribute attrib, size_t *valueSize, void *value);
 
+/** Writes an attribute of a group: whether all domain instances are counted. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiEventGroupSetAttribute(
     CUpti_EventGroup eventGroup, CUpti_EventGroupAttribute attrib, size_t valueSize, void *value);
 
+/** Adds an event to a disabled group. NOT_COMPATIBLE when it is of another domain or clashes with the group's events;
+ *  MAX_LIMIT_REACHED when no counter is left. CUDA 4.0.
+ */
 CUptiResult CUPTIAPI cuptiEventGroupAddEvent(CUpti_EventGroup eventGroup, CUpti_EventID event);
 
+/** Takes an event out of a disabled group. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiEventGroupRemoveEvent(CUpti_EventGroup eventGroup, CUpti_EventID event);
 
+/** Empties a disabled group. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiEventGroupRemoveAllEvents(CUpti_EventGroup eventGroup);
 
+/** Sets the counts of an enabled group to zero. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiEventGroupResetAllEvents(CUpti_EventGroup eventGroup);
 
+/** Starts counting, from zero. NOT_READY for an empty group; HARDWARE_BUSY when the counters are taken. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiEventGroupEnable(CUpti_EventGroup eventGroup);
 
+/** Stops counting and lets go of the counters. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiEventGroupDisable(CUpti_EventGroup eventGroup);
 
+/** Reads the value of one event of an enabled group, one uint64_t for each counted instance, and then, except in
+ *  continuous mode, resets it. CUPTI_EVENT_OVERFLOW stands for an overflow. CUDA 4.0.
+ */
 CUptiResult CUPTIAPI cuptiEventGroupReadEvent(
     CUpti_EventGroup eventGroup, CUpti_ReadEventFlags flags, CUpti_EventID event, size_t *eventValueBufferSizeBytes,
     uint64_t *eventValueBuffer);
 
+/** Reads the values of all events of an enabled group: instance by instance, the events in the order of eventIdArray.
+ *  CUDA 4.0.
+ */
 CUptiResult CUPTIAPI cuptiEventGroupReadAllEvents(
     CUpti_EventGroup eventGroup, CUpti_ReadEventFlags flags, size_t *eventValueBufferSizeBytes,
     uint64_t *eventValueBuffer, size_t *eventIdArraySizeBytes, CUpti_EventID *eventIdArray, size_t *numEventIdsRead);
 
+/** Distributes events over as few passes as possible and makes the groups for them. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiEventGroupSetsCreate(
     CUcontext context, size_t eventIdArraySizeBytes, CUpti_EventID *eventIdArray,
     CUpti_EventGroupSets **eventGroupPasses);
 
+/** Destroys sets and all groups in them. None may be enabled. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiEventGroupSetsDestroy(CUpti_EventGroupSets *eventGroupSets);
 
+/** Enables all groups of one set, or none of them. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiEventGroupSetEnable(CUpti_EventGroupSet *eventGroupSet);
 
+/** Disables all groups of one set. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiEventGroupSetDisable(CUpti_EventGroupSet *eventGroupSet);
 
+/** From now on each kernel of the context runs as often as the enabled groups need passes, from the same memory
+ *  contents. Set before groups are enabled. CUDA 6.5.
+ */
 CUptiResult CUPTIAPI cuptiEnableKernelReplayMode(CUcontext context);
 
+/** Ends replay for a context. CUDA 6.5. */
 CUptiResult CUPTIAPI cuptiDisableKernelReplayMode(CUcontext context);
+/** Called after each pass of a replayed kernel with its name, the number of passes done, and the pointer that was given
+ *  at subscription. CUDA 6.5.
+ */
 typedef void(CUPTIAPI *CUpti_KernelReplayUpdateFunc)(const char *kernelName, int numReplaysDone, void *customData);
 
+/** Sets the function that hears of replay passes; NULL ends that. CUDA 6.5. */
 CUptiResult CUPTIAPI cuptiKernelReplaySubscribeUpdate(CUpti_KernelReplayUpdateFunc updateFunc, void *customData);
 
+/** Reads the device's time in nanoseconds, of the same clock as all records. Left out of CUPTI after 6.5. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiDeviceGetTimestamp(CUcontext context, uint64_t *timestamp);
 
 #pragma GCC visibility pop

@@ -19,8 +19,10 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/** Names a metric of a device. CUDA 4.1. */
 typedef uint32_t CUpti_MetricID;
 
+/** What a metric is about. CUDA 4.1. */
 typedef enum {
   CUPTI_METRIC_CATEGORY_MEMORY = 0,
   CUPTI_METRIC_CATEGORY_INSTRUCTION = 1,
@@ -32,12 +34,14 @@ typedef enum {
   CUPTI_METRIC_CATEGORY_FORCE_INT = 0x7fffffff
 } CUpti_MetricCategory;
 
+/** Whether a metric is computed per domain instance or over all; a bit mask. CUDA 4.1. */
 typedef enum {
   CUPTI_METRIC_EVALUATION_MODE_PER_INSTANCE = 1,
   CUPTI_METRIC_EVALUATION_MODE_AGGREGATE = 2,
   CUPTI_METRIC_EVALUATION_MODE_FORCE_INT = 0x7fffffff
 } CUpti_MetricEvaluationMode;
 
+/** The type of a metric's value: which member of CUpti_MetricValue holds it. CUDA 4.1. */
 typedef enum {
   CUPTI_METRIC_VALUE_KIND_DOUBLE = 0,
   CUPTI_METRIC_VALUE_KIND_UINT64 = 1,
@@ -49,6 +53,7 @@ typedef enum {
   CUPTI_METRIC_VALUE_KIND_FORCE_INT = 0x7fffffff
 } CUpti_MetricValueKind;
 
+/** Value of a utilisation metric: 0 idle to 10 saturated. CUDA 4.1. */
 typedef enum {
   CUPTI_METRIC_VALUE_UTILIZATION_IDLE = 0,
   CUPTI_METRIC_VALUE_UTILIZATION_LOW = 2,
@@ -58,6 +63,7 @@ typedef enum {
   CUPTI_METRIC_VALUE_UTILIZATION_FORCE_INT = 0x7fffffff
 } CUpti_MetricValueUtilizationLevel;
 
+/** What can be read of a metric. CUDA 4.1. */
 typedef enum {
   CUPTI_METRIC_ATTR_NAME = 0,
   CUPTI_METRIC_ATTR_SHORT_DESCRIPTION = 1,
@@ -68,6 +74,7 @@ typedef enum {
   CUPTI_METRIC_ATTR_FORCE_INT = 0x7fffffff
 } CUpti_MetricAttribute;
 
+/** A metric's value. CUDA 4.1. */
 typedef union {
   double metricValueDouble;
   uint64_t metricValueUint64;
@@ -78,6 +85,7 @@ typedef union {
   uint64_t metricValueNvtxExtendedPayload;
 } CUpti_MetricValue;
 
+/** Market of a device, where a metric is computed from it. CUDA 4.1. */
 typedef enum {
   CUPTI_METRIC_PROPERTY_DEVICE_CLASS_TESLA = 0,
   CUPTI_METRIC_PROPERTY_DEVICE_CLASS_QUADRO = 1,
@@ -85,6 +93,7 @@ typedef enum {
   CUPTI_METRIC_PROPERTY_DEVICE_CLASS_TEGRA = 3
 } CUpti_MetricPropertyDeviceClass;
 
+/** Facts of a device that metrics are computed from. CUDA 4.1. */
 typedef enum {
   CUPTI_METRIC_PROPERTY_MULTIPROCESSOR_COUNT = 0,
   CUPTI_METRIC_PROPERTY_WARPS_PER_MULTIPROCESSOR = 1,
@@ -104,40 +113,58 @@ typedef enum {
   CUPTI_METRIC_PROPERTY_GPU_CPU_NVLINK_BANDWIDTH = 15
 } CUpti_MetricPropertyID;
 
+/** Counts the metrics of all devices together. CUDA 4.1. */
 CUptiResult CUPTIAPI cuptiGetNumMetrics(uint32_t *numMetrics);
 
+/** Lists the metrics of all devices together. CUDA 4.1. */
 CUptiResult CUPTIAPI cuptiEnumMetrics(size_t *arraySizeBytes, CUpti_MetricID *metricArray);
 
+/** Counts the metrics of a device. CUDA 4.1. */
 CUptiResult CUPTIAPI cuptiDeviceGetNumMetrics(CUdevice device, uint32_t *numMetrics);
 
+/** Lists the metrics of a device. CUDA 4.1. */
 CUptiResult CUPTIAPI cuptiDeviceEnumMetrics(CUdevice device, size_t *arraySizeBytes, CUpti_MetricID *metricArray);
 
+/** Reads an attribute of a metric. Strings are cut to fit and end with NUL. CUDA 4.1. */
 CUptiResult CUPTIAPI cuptiMetricGetAttribute(
     CUpti_MetricID metric, CUpti_MetricAttribute attrib, size_t *valueSize, void *value);
 
+/** Finds a metric of a device by name. INVALID_METRIC_NAME when there is none. CUDA 4.1. */
 CUptiResult CUPTIAPI cuptiMetricGetIdFromName(CUdevice device, const char *metricName, CUpti_MetricID *metric);
 
+/** Counts the events that a metric is computed from. CUDA 4.1. */
 CUptiResult CUPTIAPI cuptiMetricGetNumEvents(CUpti_MetricID metric, uint32_t *numEvents);
 
+/** Lists the events that a metric is computed from. CUDA 4.1. */
 CUptiResult CUPTIAPI cuptiMetricEnumEvents(
     CUpti_MetricID metric, size_t *eventIdArraySizeBytes, CUpti_EventID *eventIdArray);
 
+/** Counts the device facts that a metric is computed from. CUDA 4.1. */
 CUptiResult CUPTIAPI cuptiMetricGetNumProperties(CUpti_MetricID metric, uint32_t *numProp);
 
+/** Lists the device facts that a metric is computed from. CUDA 4.1. */
 CUptiResult CUPTIAPI cuptiMetricEnumProperties(
     CUpti_MetricID metric, size_t *propIdArraySizeBytes, CUpti_MetricPropertyID *propIdArray);
 
+/** Gives the groups that one metric needs on a context's device, pass by pass. CUDA 4.1. */
 CUptiResult CUPTIAPI cuptiMetricGetRequiredEventGroupSets(
     CUcontext context, CUpti_MetricID metric, CUpti_EventGroupSets **eventGroupSets);
 
+/** Makes the groups that several metrics need, in as few passes as possible. CUDA 4.1. */
 CUptiResult CUPTIAPI cuptiMetricCreateEventGroupSets(
     CUcontext context, size_t metricIdArraySizeBytes, CUpti_MetricID *metricIdArray,
     CUpti_EventGroupSets **eventGroupPasses);
 
+/** Computes a metric from event values, summed or scaled over instances, and the time in nanoseconds in which they were
+ *  counted. CUDA 4.1.
+ */
 CUptiResult CUPTIAPI cuptiMetricGetValue(
     CUdevice device, CUpti_MetricID metric, size_t eventIdArraySizeBytes, CUpti_EventID *eventIdArray,
     size_t eventValueArraySizeBytes, uint64_t *eventValueArray, uint64_t timeDuration, CUpti_MetricValue *metricValue);
 
+/** As cuptiMetricGetValue, but for another device: the facts that the metric needs are given as property values. CUDA
+ *  4.1.
+ */
 CUptiResult CUPTIAPI cuptiMetricGetValue2(
     CUpti_MetricID metric, size_t eventIdArraySizeBytes, CUpti_EventID *eventIdArray, size_t eventValueArraySizeBytes,
     uint64_t *eventValueArray, size_t propIdArraySizeBytes, CUpti_MetricPropertyID *propIdArray,

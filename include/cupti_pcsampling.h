@@ -20,17 +20,20 @@ extern "C" {
 
 #define CUPTI_STALL_REASON_STRING_SIZE 128
 
+/** Whether kernels are sampled one at a time or while they overlap. CUDA 11.3. */
 typedef enum {
   CUPTI_PC_SAMPLING_COLLECTION_MODE_INVALID = 0,
   CUPTI_PC_SAMPLING_COLLECTION_MODE_CONTINUOUS = 1,
   CUPTI_PC_SAMPLING_COLLECTION_MODE_KERNEL_SERIALIZED = 2
 } CUpti_PCSamplingCollectionMode;
 
+/** Samples of one program counter with one stall reason. CUDA 11.3. */
 typedef struct PACKED_ALIGNMENT {
   uint32_t pcSamplingStallReasonIndex;
   uint32_t samples;
 } CUpti_PCSamplingStallReason;
 
+/** Samples of one program counter. CUDA 11.3. */
 typedef struct PACKED_ALIGNMENT {
   size_t size;
   uint64_t cubinCrc;
@@ -43,11 +46,13 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t correlationId;
 } CUpti_PCSamplingPCData;
 
+/** Form of the sample data. CUDA 11.3. */
 typedef enum {
   CUPTI_PC_SAMPLING_OUTPUT_DATA_FORMAT_INVALID = 0,
   CUPTI_PC_SAMPLING_OUTPUT_DATA_FORMAT_PARSED = 1
 } CUpti_PCSamplingOutputDataFormat;
 
+/** Samples of a range. The arrays are the client's. CUDA 11.3. */
 typedef struct PACKED_ALIGNMENT {
   size_t size;
   size_t collectNumPcs;
@@ -61,6 +66,7 @@ typedef struct PACKED_ALIGNMENT {
   uint8_t hardwareBufferFull;
 } CUpti_PCSamplingData;
 
+/** Settings of PC sampling. CUDA 11.3. */
 typedef enum {
   CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_INVALID = 0,
   CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_SAMPLING_PERIOD = 1,
@@ -75,6 +81,7 @@ typedef enum {
   CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_FORCE_INT = 0x7fffffff
 } CUpti_PCSamplingConfigurationAttributeType;
 
+/** A setting with its value, and what became of it. CUDA 11.3. */
 typedef struct {
   CUpti_PCSamplingConfigurationAttributeType attributeType;
   CUptiResult attributeStatus;
@@ -113,6 +120,7 @@ typedef struct {
   } attributeData;
 } CUpti_PCSamplingConfigurationInfo;
 
+/** Parameters of cuptiPCSamplingConfigurationInfo. */
 typedef struct {
   size_t size;
   void *pPriv;
@@ -122,10 +130,13 @@ typedef struct {
 } CUpti_PCSamplingConfigurationInfoParams;
 #define CUpti_PCSamplingConfigurationInfoParamsSize CUPTI_PCSAMPLING_STRUCT_SIZE(CUpti_PCSamplingConfigurationInfoParams,pPCSamplingConfigurationInfo)
 
+/** Changes settings of PC sampling. CUDA 11.3. */
 CUptiResult CUPTIAPI cuptiPCSamplingSetConfigurationAttribute(CUpti_PCSamplingConfigurationInfoParams *pParams);
 
+/** Reads settings of PC sampling. CUDA 11.3. */
 CUptiResult CUPTIAPI cuptiPCSamplingGetConfigurationAttribute(CUpti_PCSamplingConfigurationInfoParams *pParams);
 
+/** Parameters of cuptiPCSamplingGetData. */
 typedef struct {
   size_t size;
   void *pPriv;
@@ -134,8 +145,10 @@ typedef struct {
 } CUpti_PCSamplingGetDataParams;
 #define CUpti_PCSamplingGetDataParamsSize CUPTI_PCSAMPLING_STRUCT_SIZE(CUpti_PCSamplingGetDataParams, pcSamplingData)
 
+/** Moves samples to the client's arrays. CUDA 11.3. */
 CUptiResult CUPTIAPI cuptiPCSamplingGetData(CUpti_PCSamplingGetDataParams *pParams);
 
+/** Parameters of cuptiPCSamplingEnable. */
 typedef struct {
   size_t size;
   void *pPriv;
@@ -143,8 +156,10 @@ typedef struct {
 } CUpti_PCSamplingEnableParams;
 #define CUpti_PCSamplingEnableParamsSize CUPTI_PCSAMPLING_STRUCT_SIZE(CUpti_PCSamplingEnableParams, ctx)
 
+/** Enables PC sampling for a context. CUDA 11.3. */
 CUptiResult CUPTIAPI cuptiPCSamplingEnable(CUpti_PCSamplingEnableParams *pParams);
 
+/** Parameters of cuptiPCSamplingDisable. */
 typedef struct {
   size_t size;
   void *pPriv;
@@ -152,8 +167,10 @@ typedef struct {
 } CUpti_PCSamplingDisableParams;
 #define CUpti_PCSamplingDisableParamsSize CUPTI_PCSAMPLING_STRUCT_SIZE(CUpti_PCSamplingDisableParams, ctx)
 
+/** Disables PC sampling for a context. CUDA 11.3. */
 CUptiResult CUPTIAPI cuptiPCSamplingDisable(CUpti_PCSamplingDisableParams *pParams);
 
+/** Parameters of cuptiPCSamplingStart. */
 typedef struct {
   size_t size;
   void *pPriv;
@@ -161,8 +178,10 @@ typedef struct {
 } CUpti_PCSamplingStartParams;
 #define CUpti_PCSamplingStartParamsSize CUPTI_PCSAMPLING_STRUCT_SIZE(CUpti_PCSamplingStartParams, ctx)
 
+/** Begins a sampled range. CUDA 11.3. */
 CUptiResult CUPTIAPI cuptiPCSamplingStart(CUpti_PCSamplingStartParams *pParams);
 
+/** Parameters of cuptiPCSamplingStop. */
 typedef struct {
   size_t size;
   void *pPriv;
@@ -170,8 +189,10 @@ typedef struct {
 } CUpti_PCSamplingStopParams;
 #define CUpti_PCSamplingStopParamsSize CUPTI_PCSAMPLING_STRUCT_SIZE(CUpti_PCSamplingStopParams, ctx)
 
+/** Ends a sampled range. CUDA 11.3. */
 CUptiResult CUPTIAPI cuptiPCSamplingStop(CUpti_PCSamplingStopParams *pParams);
 
+/** Parameters of cuptiPCSamplingGetNumStallReasons. */
 typedef struct {
   size_t size;
   void *pPriv;
@@ -180,8 +201,10 @@ typedef struct {
 } CUpti_PCSamplingGetNumStallReasonsParams;
 #define CUpti_PCSamplingGetNumStallReasonsParamsSize CUPTI_PCSAMPLING_STRUCT_SIZE(CUpti_PCSamplingGetNumStallReasonsParams, numStallReasons)
 
+/** Counts the stall reasons of a device. CUDA 11.3. */
 CUptiResult CUPTIAPI cuptiPCSamplingGetNumStallReasons(CUpti_PCSamplingGetNumStallReasonsParams *pParams);
 
+/** Parameters of cuptiPCSamplingGetStallReasons. */
 typedef struct {
   size_t size;
   void *pPriv;
@@ -192,8 +215,10 @@ typedef struct {
 } CUpti_PCSamplingGetStallReasonsParams;
 #define CUpti_PCSamplingGetStallReasonsParamsSize CUPTI_PCSAMPLING_STRUCT_SIZE(CUpti_PCSamplingGetStallReasonsParams, stallReasons)
 
+/** Lists the stall reasons of a device. CUDA 11.3. */
 CUptiResult CUPTIAPI cuptiPCSamplingGetStallReasons(CUpti_PCSamplingGetStallReasonsParams *pParams);
 
+/** Parameters of cuptiGetSassToSourceCorrelation. */
 typedef struct CUpti_GetSassToSourceCorrelationParams {
   size_t size;
   const void *cubin;
@@ -206,8 +231,10 @@ typedef struct CUpti_GetSassToSourceCorrelationParams {
 } CUpti_GetSassToSourceCorrelationParams;
 #define CUpti_GetSassToSourceCorrelationParamsSize CUPTI_PCSAMPLING_STRUCT_SIZE(CUpti_GetSassToSourceCorrelationParams, dirName)
 
+/** Finds file and line of an instruction in an image. The strings are the client's to free. CUDA 11.3. */
 CUptiResult CUPTIAPI cuptiGetSassToSourceCorrelation(CUpti_GetSassToSourceCorrelationParams *pParams);
 
+/** Parameters of cuptiGetCubinCrc. */
 typedef struct {
   size_t size;
   size_t cubinSize;
@@ -216,9 +243,12 @@ typedef struct {
 } CUpti_GetCubinCrcParams;
 #define CUpti_GetCubinCrcParamsSize CUPTI_PCSAMPLING_STRUCT_SIZE(CUpti_GetCubinCrcParams, cubinCrc)
 
+/** Computes the checksum by which an image is known. CUDA 11.3. */
 CUptiResult CUPTIAPI cuptiGetCubinCrc(CUpti_GetCubinCrcParams *pParams);
+/** Computes the checksum of an image for the client. CUDA 11.3. */
 typedef void(CUPTIAPI *CUpti_ComputeCrcCallbackFunc)(const void *cubin, size_t cubinSize, uint64_t *cubinCrc);
 
+/** Sets the function that computes checksums of images. CUDA 11.3. */
 CUptiResult CUPTIAPI cuptiRegisterComputeCrcCallback(CUpti_ComputeCrcCallbackFunc funcComputeCubinCrc);
 
 #pragma GCC visibility pop

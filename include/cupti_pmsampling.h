@@ -18,14 +18,17 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/** A sampler of a device's performance monitors. CUDA 12.6. */
 typedef struct CUpti_PmSampling_Object CUpti_PmSampling_Object;
 
+/** What triggers a sample. CUDA 12.6. */
 typedef enum CUpti_PmSampling_TriggerMode {
   CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_SYSCLK_INTERVAL = 0,
   CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_TIME_INTERVAL = 1,
   CUPTI_PM_SAMPLING_TRIGGER_MODE_COUNT = 2
 } CUpti_PmSampling_TriggerMode;
 
+/** Why decoding stopped. CUDA 12.6. */
 typedef enum CUpti_PmSampling_DecodeStopReason {
   CUPTI_PM_SAMPLING_DECODE_STOP_REASON_OTHER = 0,
   CUPTI_PM_SAMPLING_DECODE_STOP_REASON_COUNTER_DATA_FULL = 1,
@@ -33,11 +36,13 @@ typedef enum CUpti_PmSampling_DecodeStopReason {
   CUPTI_PM_SAMPLING_DECODE_STOP_REASON_COUNT = 3
 } CUpti_PmSampling_DecodeStopReason;
 
+/** Whether a full hardware buffer keeps the oldest or the latest samples. CUDA 12.6. */
 typedef enum CUpti_PmSampling_HardwareBuffer_AppendMode {
   CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_OLDEST = 0,
   CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_LATEST = 1
 } CUpti_PmSampling_HardwareBuffer_AppendMode;
 
+/** Parameters of cuptiPmSamplingSetConfig. */
 typedef struct CUpti_PmSampling_SetConfig_Params {
   size_t structSize;
   void *pPriv;
@@ -51,8 +56,10 @@ typedef struct CUpti_PmSampling_SetConfig_Params {
 } CUpti_PmSampling_SetConfig_Params;
 #define CUpti_PmSampling_SetConfig_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_PmSampling_SetConfig_Params, hwBufferAppendMode)
 
+/** Configures a sampler. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiPmSamplingSetConfig(CUpti_PmSampling_SetConfig_Params *pParams);
 
+/** Parameters of cuptiPmSamplingEnable. */
 typedef struct CUpti_PmSampling_Enable_Params {
   size_t structSize;
   void *pPriv;
@@ -61,8 +68,10 @@ typedef struct CUpti_PmSampling_Enable_Params {
 } CUpti_PmSampling_Enable_Params;
 #define CUpti_PmSampling_Enable_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_PmSampling_Enable_Params, pPmSamplingObject)
 
+/** Makes a sampler for a device. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiPmSamplingEnable(CUpti_PmSampling_Enable_Params *pParams);
 
+/** Parameters of cuptiPmSamplingDisable. */
 typedef struct CUpti_PmSampling_Disable_Params {
   size_t structSize;
   void *pPriv;
@@ -70,8 +79,10 @@ typedef struct CUpti_PmSampling_Disable_Params {
 } CUpti_PmSampling_Disable_Params;
 #define CUpti_PmSampling_Disable_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_PmSampling_Disable_Params, pPmSamplingObject)
 
+/** Destroys a sampler. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiPmSamplingDisable(CUpti_PmSampling_Disable_Params *pParams);
 
+/** Parameters of cuptiPmSamplingStart. */
 typedef struct CUpti_PmSampling_Start_Params {
   size_t structSize;
   void *pPriv;
@@ -79,8 +90,10 @@ typedef struct CUpti_PmSampling_Start_Params {
 } CUpti_PmSampling_Start_Params;
 #define CUpti_PmSampling_Start_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_PmSampling_Start_Params, pPmSamplingObject)
 
+/** Starts sampling. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiPmSamplingStart(CUpti_PmSampling_Start_Params *pParams);
 
+/** Parameters of cuptiPmSamplingStop. */
 typedef struct CUpti_PmSampling_Stop_Params {
   size_t structSize;
   void *pPriv;
@@ -88,8 +101,10 @@ typedef struct CUpti_PmSampling_Stop_Params {
 } CUpti_PmSampling_Stop_Params;
 #define CUpti_PmSampling_Stop_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_PmSampling_Stop_Params, pPmSamplingObject)
 
+/** Stops sampling. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiPmSamplingStop(CUpti_PmSampling_Stop_Params *pParams);
 
+/** Parameters of cuptiPmSamplingDecodeData. */
 typedef struct CUpti_PmSampling_DecodeData_Params {
   size_t structSize;
   void *pPriv;
@@ -101,8 +116,10 @@ typedef struct CUpti_PmSampling_DecodeData_Params {
 } CUpti_PmSampling_DecodeData_Params;
 #define CUpti_PmSampling_DecodeData_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_PmSampling_DecodeData_Params, overflow)
 
+/** Turns raw samples into counter data. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiPmSamplingDecodeData(CUpti_PmSampling_DecodeData_Params *pParams);
 
+/** Parameters of cuptiPmSamplingGetCounterAvailability. */
 typedef struct CUpti_PmSampling_GetCounterAvailability_Params {
   size_t structSize;
   void *pPriv;
@@ -112,8 +129,10 @@ typedef struct CUpti_PmSampling_GetCounterAvailability_Params {
 } CUpti_PmSampling_GetCounterAvailability_Params;
 #define CUpti_PmSampling_GetCounterAvailability_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_PmSampling_GetCounterAvailability_Params, pCounterAvailabilityImage)
 
+/** Tells which counters a device has for sampling. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiPmSamplingGetCounterAvailability(CUpti_PmSampling_GetCounterAvailability_Params *pParams);
 
+/** Parameters of cuptiPmSamplingGetCounterDataSize. */
 typedef struct CUpti_PmSampling_GetCounterDataSize_Params {
   size_t structSize;
   void *pPriv;
@@ -125,8 +144,10 @@ typedef struct CUpti_PmSampling_GetCounterDataSize_Params {
 } CUpti_PmSampling_GetCounterDataSize_Params;
 #define CUpti_PmSampling_GetCounterDataSize_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_PmSampling_GetCounterDataSize_Params, counterDataSize)
 
+/** Gives the size of the counter data. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiPmSamplingGetCounterDataSize(CUpti_PmSampling_GetCounterDataSize_Params *pParams);
 
+/** Parameters of cuptiPmSamplingCounterDataImageInitialize. */
 typedef struct CUpti_PmSampling_CounterDataImage_Initialize_Params {
   size_t structSize;
   void *pPriv;
@@ -136,9 +157,11 @@ typedef struct CUpti_PmSampling_CounterDataImage_Initialize_Params {
 } CUpti_PmSampling_CounterDataImage_Initialize_Params;
 #define CUpti_PmSampling_CounterDataImage_Initialize_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_PmSampling_CounterDataImage_Initialize_Params, pCounterData)
 
+/** Prepares memory for counter data. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiPmSamplingCounterDataImageInitialize(
     CUpti_PmSampling_CounterDataImage_Initialize_Params *pParams);
 
+/** Parameters of cuptiPmSamplingGetCounterDataInfo. */
 typedef struct CUpti_PmSampling_GetCounterDataInfo_Params {
   size_t structSize;
   void *pPriv;
@@ -150,8 +173,10 @@ typedef struct CUpti_PmSampling_GetCounterDataInfo_Params {
 } CUpti_PmSampling_GetCounterDataInfo_Params;
 #define CUpti_PmSampling_GetCounterDataInfo_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_PmSampling_GetCounterDataInfo_Params, numCompletedSamples)
 
+/** Counts the samples of counter data. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiPmSamplingGetCounterDataInfo(CUpti_PmSampling_GetCounterDataInfo_Params *pParams);
 
+/** Parameters of cuptiPmSamplingCounterDataGetSampleInfo. */
 typedef struct CUpti_PmSampling_CounterData_GetSampleInfo_Params {
   size_t structSize;
   void *pPriv;
@@ -164,6 +189,7 @@ typedef struct CUpti_PmSampling_CounterData_GetSampleInfo_Params {
 } CUpti_PmSampling_CounterData_GetSampleInfo_Params;
 #define CUpti_PmSampling_CounterData_GetSampleInfo_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_PmSampling_CounterData_GetSampleInfo_Params, endTimestamp)
 
+/** Gives the times of a sample. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiPmSamplingCounterDataGetSampleInfo(
     CUpti_PmSampling_CounterData_GetSampleInfo_Params *pParams);
 

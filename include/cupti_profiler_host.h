@@ -18,6 +18,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/** How a metric is formed. CUDA 12.6. */
 typedef enum CUpti_MetricType {
   CUPTI_METRIC_TYPE_COUNTER = 0,
   CUPTI_METRIC_TYPE_RATIO = 1,
@@ -25,13 +26,16 @@ typedef enum CUpti_MetricType {
   CUPTI_METRIC_TYPE__COUNT = 3
 } CUpti_MetricType;
 
+/** The profiler that data are for. CUDA 12.6. */
 typedef enum CUpti_ProfilerType {
   CUPTI_PROFILER_TYPE_RANGE_PROFILER = 0,
   CUPTI_PROFILER_TYPE_PM_SAMPLING = 1,
   CUPTI_PROFILER_TYPE_PROFILER_INVALID = 2
 } CUpti_ProfilerType;
+/** An evaluator of metrics for a chip. CUDA 12.6. */
 typedef struct CUpti_Profiler_Host_Object CUpti_Profiler_Host_Object;
 
+/** Parameters of cuptiProfilerHostInitialize. */
 typedef struct CUpti_Profiler_Host_Initialize_Params {
   size_t structSize;
   void *pPriv;
@@ -42,8 +46,10 @@ typedef struct CUpti_Profiler_Host_Initialize_Params {
 } CUpti_Profiler_Host_Initialize_Params;
 #define CUpti_Profiler_Host_Initialize_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_Host_Initialize_Params, pHostObject)
 
+/** Makes an evaluator for a chip. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiProfilerHostInitialize(CUpti_Profiler_Host_Initialize_Params *pParams);
 
+/** Parameters of cuptiProfilerHostDeinitialize. */
 typedef struct CUpti_Profiler_Host_Deinitialize_Params {
   size_t structSize;
   void *pPriv;
@@ -51,8 +57,10 @@ typedef struct CUpti_Profiler_Host_Deinitialize_Params {
 } CUpti_Profiler_Host_Deinitialize_Params;
 #define CUpti_Profiler_Host_Deinitialize_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_Host_Deinitialize_Params, pHostObject)
 
+/** Destroys an evaluator. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiProfilerHostDeinitialize(CUpti_Profiler_Host_Deinitialize_Params *pParams);
 
+/** Parameters of cuptiProfilerHostGetSupportedChips. */
 typedef struct CUpti_Profiler_Host_GetSupportedChips_Params {
   size_t structSize;
   void *pPriv;
@@ -61,8 +69,10 @@ typedef struct CUpti_Profiler_Host_GetSupportedChips_Params {
 } CUpti_Profiler_Host_GetSupportedChips_Params;
 #define CUpti_Profiler_Host_GetSupportedChips_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_Host_GetSupportedChips_Params, ppChipNames)
 
+/** Lists the chips that metrics are known for. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiProfilerHostGetSupportedChips(CUpti_Profiler_Host_GetSupportedChips_Params *pParams);
 
+/** Parameters of cuptiProfilerHostGetBaseMetrics. */
 typedef struct CUpti_Profiler_Host_GetBaseMetrics_Params {
   size_t structSize;
   void *pPriv;
@@ -73,8 +83,10 @@ typedef struct CUpti_Profiler_Host_GetBaseMetrics_Params {
 } CUpti_Profiler_Host_GetBaseMetrics_Params;
 #define CUpti_Profiler_Host_GetBaseMetrics_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_Host_GetBaseMetrics_Params, numMetrics)
 
+/** Lists the base metrics of a chip. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiProfilerHostGetBaseMetrics(CUpti_Profiler_Host_GetBaseMetrics_Params *pParams);
 
+/** Parameters of cuptiProfilerHostGetSubMetrics. */
 typedef struct CUpti_Profiler_Host_GetSubMetrics_Params {
   size_t structSize;
   void *pPriv;
@@ -86,8 +98,10 @@ typedef struct CUpti_Profiler_Host_GetSubMetrics_Params {
 } CUpti_Profiler_Host_GetSubMetrics_Params;
 #define CUpti_Profiler_Host_GetSubMetrics_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_Host_GetSubMetrics_Params, ppSubMetrics)
 
+/** Lists the forms of a base metric. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiProfilerHostGetSubMetrics(CUpti_Profiler_Host_GetSubMetrics_Params *pParams);
 
+/** Parameters of cuptiProfilerHostGetMetricProperties. */
 typedef struct CUpti_Profiler_Host_GetMetricProperties_Params {
   size_t structSize;
   void *pPriv;
@@ -100,8 +114,10 @@ typedef struct CUpti_Profiler_Host_GetMetricProperties_Params {
 } CUpti_Profiler_Host_GetMetricProperties_Params;
 #define CUpti_Profiler_Host_GetMetricProperties_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_Host_GetMetricProperties_Params, metricType)
 
+/** Describes a metric. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiProfilerHostGetMetricProperties(CUpti_Profiler_Host_GetMetricProperties_Params *pParams);
 
+/** Parameters of cuptiProfilerHostGetRangeName. */
 typedef struct CUpti_Profiler_Host_GetRangeName_Params {
   size_t structSize;
   void *pPriv;
@@ -113,8 +129,10 @@ typedef struct CUpti_Profiler_Host_GetRangeName_Params {
 } CUpti_Profiler_Host_GetRangeName_Params;
 #define CUpti_Profiler_Host_GetRangeName_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_Host_GetRangeName_Params, pRangeName)
 
+/** Gives the name of a range in counter data. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiProfilerHostGetRangeName(CUpti_Profiler_Host_GetRangeName_Params *pParams);
 
+/** Parameters of cuptiProfilerHostEvaluateToGpuValues. */
 typedef struct CUpti_Profiler_Host_EvaluateToGpuValues_Params {
   size_t structSize;
   void *pPriv;
@@ -128,8 +146,10 @@ typedef struct CUpti_Profiler_Host_EvaluateToGpuValues_Params {
 } CUpti_Profiler_Host_EvaluateToGpuValues_Params;
 #define CUpti_Profiler_Host_EvaluateToGpuValues_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_Host_EvaluateToGpuValues_Params, pMetricValues)
 
+/** Computes metrics from counter data. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiProfilerHostEvaluateToGpuValues(CUpti_Profiler_Host_EvaluateToGpuValues_Params *pParams);
 
+/** Parameters of cuptiProfilerHostConfigAddMetrics. */
 typedef struct CUpti_Profiler_Host_ConfigAddMetrics_Params {
   size_t structSize;
   void *pPriv;
@@ -139,8 +159,10 @@ typedef struct CUpti_Profiler_Host_ConfigAddMetrics_Params {
 } CUpti_Profiler_Host_ConfigAddMetrics_Params;
 #define CUpti_Profiler_Host_ConfigAddMetrics_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_Host_ConfigAddMetrics_Params, numMetrics)
 
+/** Adds metrics to a configuration. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiProfilerHostConfigAddMetrics(CUpti_Profiler_Host_ConfigAddMetrics_Params *pParams);
 
+/** Parameters of cuptiProfilerHostGetConfigImageSize. */
 typedef struct CUpti_Profiler_Host_GetConfigImageSize_Params {
   size_t structSize;
   void *pPriv;
@@ -149,8 +171,10 @@ typedef struct CUpti_Profiler_Host_GetConfigImageSize_Params {
 } CUpti_Profiler_Host_GetConfigImageSize_Params;
 #define CUpti_Profiler_Host_GetConfigImageSize_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_Host_GetConfigImageSize_Params, configImageSize)
 
+/** Gives the size of a configuration. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiProfilerHostGetConfigImageSize(CUpti_Profiler_Host_GetConfigImageSize_Params *pParams);
 
+/** Parameters of cuptiProfilerHostGetConfigImage. */
 typedef struct CUpti_Profiler_Host_GetConfigImage_Params {
   size_t structSize;
   void *pPriv;
@@ -160,8 +184,10 @@ typedef struct CUpti_Profiler_Host_GetConfigImage_Params {
 } CUpti_Profiler_Host_GetConfigImage_Params;
 #define CUpti_Profiler_Host_GetConfigImage_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_Host_GetConfigImage_Params, pConfigImage)
 
+/** Gives a configuration. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiProfilerHostGetConfigImage(CUpti_Profiler_Host_GetConfigImage_Params *pParams);
 
+/** Parameters of cuptiProfilerHostGetNumOfPasses. */
 typedef struct CUpti_Profiler_Host_GetNumOfPasses_Params {
   size_t structSize;
   void *pPriv;
@@ -171,8 +197,10 @@ typedef struct CUpti_Profiler_Host_GetNumOfPasses_Params {
 } CUpti_Profiler_Host_GetNumOfPasses_Params;
 #define CUpti_Profiler_Host_GetNumOfPasses_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_Host_GetNumOfPasses_Params, numOfPasses)
 
+/** Counts the passes that a configuration needs. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiProfilerHostGetNumOfPasses(CUpti_Profiler_Host_GetNumOfPasses_Params *pParams);
 
+/** Parameters of cuptiProfilerHostGetMaxNumHardwareMetricsPerPass. */
 typedef struct CUpti_Profiler_Host_GetMaxNumHardwareMetricsPerPass_Params {
   size_t structSize;
   void *pPriv;
@@ -183,6 +211,7 @@ typedef struct CUpti_Profiler_Host_GetMaxNumHardwareMetricsPerPass_Params {
 } CUpti_Profiler_Host_GetMaxNumHardwareMetricsPerPass_Params;
 #define CUpti_Profiler_Host_GetMaxNumHardwareMetricsPerPass_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_Host_GetMaxNumHardwareMetricsPerPass_Params, maxMetricsPerPass)
 
+/** Gives how many hardware metrics fit into a pass. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiProfilerHostGetMaxNumHardwareMetricsPerPass(
     CUpti_Profiler_Host_GetMaxNumHardwareMetricsPerPass_Params *pParams);
 

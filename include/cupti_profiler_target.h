@@ -20,6 +20,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/** What delimits a profiled range: kernels, or the program. CUDA 10.0. */
 typedef enum {
   CUPTI_Range_INVALID = 0,
   CUPTI_AutoRange = 1,
@@ -27,6 +28,7 @@ typedef enum {
   CUPTI_Range_COUNT = 3
 } CUpti_ProfilerRange;
 
+/** Who repeats a range when one pass is not enough. CUDA 10.0. */
 typedef enum {
   CUPTI_Replay_INVALID = 0,
   CUPTI_ApplicationReplay = 1,
@@ -35,22 +37,27 @@ typedef enum {
   CUPTI_Replay_COUNT = 4
 } CUpti_ProfilerReplayMode;
 
+/** Parameters of cuptiProfilerInitialize. */
 typedef struct CUpti_Profiler_Initialize_Params {
   size_t structSize;
   void *pPriv;
 } CUpti_Profiler_Initialize_Params;
 #define CUpti_Profiler_Initialize_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_Initialize_Params, pPriv)
 
+/** Parameters of cuptiProfilerDeInitialize. */
 typedef struct CUpti_Profiler_DeInitialize_Params {
   size_t structSize;
   void *pPriv;
 } CUpti_Profiler_DeInitialize_Params;
 #define CUpti_Profiler_DeInitialize_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_DeInitialize_Params, pPriv)
 
+/** Starts the profiler. CUDA 10.0. */
 CUptiResult CUPTIAPI cuptiProfilerInitialize(CUpti_Profiler_Initialize_Params *pParams);
 
+/** Ends the profiler. CUDA 10.0. */
 CUptiResult CUPTIAPI cuptiProfilerDeInitialize(CUpti_Profiler_DeInitialize_Params *pParams);
 
+/** What counter data must have room for. CUDA 10.0. */
 typedef struct CUpti_Profiler_CounterDataImageOptions {
   size_t structSize;
   void *pPriv;
@@ -62,6 +69,7 @@ typedef struct CUpti_Profiler_CounterDataImageOptions {
 } CUpti_Profiler_CounterDataImageOptions;
 #define CUpti_Profiler_CounterDataImageOptions_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_CounterDataImageOptions, maxRangeNameLength)
 
+/** Parameters of cuptiProfilerCounterDataImageCalculateSize. */
 typedef struct CUpti_Profiler_CounterDataImage_CalculateSize_Params {
   size_t structSize;
   void *pPriv;
@@ -71,6 +79,7 @@ typedef struct CUpti_Profiler_CounterDataImage_CalculateSize_Params {
 } CUpti_Profiler_CounterDataImage_CalculateSize_Params;
 #define CUpti_Profiler_CounterDataImage_CalculateSize_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_CounterDataImage_CalculateSize_Params, counterDataImageSize)
 
+/** Parameters of cuptiProfilerCounterDataImageInitialize. */
 typedef struct CUpti_Profiler_CounterDataImage_Initialize_Params {
   size_t structSize;
   void *pPriv;
@@ -81,12 +90,15 @@ typedef struct CUpti_Profiler_CounterDataImage_Initialize_Params {
 } CUpti_Profiler_CounterDataImage_Initialize_Params;
 #define CUpti_Profiler_CounterDataImage_Initialize_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_CounterDataImage_Initialize_Params, pCounterDataImage)
 
+/** Gives the size of a counter data image. CUDA 10.0. */
 CUptiResult CUPTIAPI cuptiProfilerCounterDataImageCalculateSize(
     CUpti_Profiler_CounterDataImage_CalculateSize_Params *pParams);
 
+/** Prepares memory for counter data. CUDA 10.0. */
 CUptiResult CUPTIAPI cuptiProfilerCounterDataImageInitialize(
     CUpti_Profiler_CounterDataImage_Initialize_Params *pParams);
 
+/** Parameters of cuptiProfilerCounterDataImageCalculateScratchBufferSize. */
 typedef struct CUpti_Profiler_CounterDataImage_CalculateScratchBufferSize_Params {
   size_t structSize;
   void *pPriv;
@@ -96,6 +108,7 @@ typedef struct CUpti_Profiler_CounterDataImage_CalculateScratchBufferSize_Params
 } CUpti_Profiler_CounterDataImage_CalculateScratchBufferSize_Params;
 #define CUpti_Profiler_CounterDataImage_CalculateScratchBufferSize_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_CounterDataImage_CalculateScratchBufferSize_Params, counterDataScratchBufferSize)
 
+/** Parameters of cuptiProfilerCounterDataImageInitializeScratchBuffer. */
 typedef struct CUpti_Profiler_CounterDataImage_InitializeScratchBuffer_Params {
   size_t structSize;
   void *pPriv;
@@ -106,12 +119,15 @@ typedef struct CUpti_Profiler_CounterDataImage_InitializeScratchBuffer_Params {
 } CUpti_Profiler_CounterDataImage_InitializeScratchBuffer_Params;
 #define CUpti_Profiler_CounterDataImage_InitializeScratchBuffer_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_CounterDataImage_InitializeScratchBuffer_Params, pCounterDataScratchBuffer)
 
+/** Gives the size of the scratch memory of a counter data image. CUDA 10.0. */
 CUptiResult CUPTIAPI cuptiProfilerCounterDataImageCalculateScratchBufferSize(
     CUpti_Profiler_CounterDataImage_CalculateScratchBufferSize_Params *pParams);
 
+/** Prepares the scratch memory of a counter data image. CUDA 10.0. */
 CUptiResult CUPTIAPI cuptiProfilerCounterDataImageInitializeScratchBuffer(
     CUpti_Profiler_CounterDataImage_InitializeScratchBuffer_Params *pParams);
 
+/** Parameters of cuptiProfilerBeginSession. */
 typedef struct CUpti_Profiler_BeginSession_Params {
   size_t structSize;
   void *pPriv;
@@ -129,6 +145,7 @@ typedef struct CUpti_Profiler_BeginSession_Params {
 } CUpti_Profiler_BeginSession_Params;
 #define CUpti_Profiler_BeginSession_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_BeginSession_Params, maxLaunchesPerPass)
 
+/** Parameters of cuptiProfilerEndSession. */
 typedef struct CUpti_Profiler_EndSession_Params {
   size_t structSize;
   void *pPriv;
@@ -136,10 +153,13 @@ typedef struct CUpti_Profiler_EndSession_Params {
 } CUpti_Profiler_EndSession_Params;
 #define CUpti_Profiler_EndSession_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_EndSession_Params, ctx)
 
+/** Begins profiling of a context. CUDA 10.0. */
 CUptiResult CUPTIAPI cuptiProfilerBeginSession(CUpti_Profiler_BeginSession_Params *pParams);
 
+/** Ends profiling of a context. CUDA 10.0. */
 CUptiResult CUPTIAPI cuptiProfilerEndSession(CUpti_Profiler_EndSession_Params *pParams);
 
+/** Parameters of cuptiProfilerSetConfig. */
 typedef struct CUpti_Profiler_SetConfig_Params {
   size_t structSize;
   void *pPriv;
@@ -153,6 +173,7 @@ typedef struct CUpti_Profiler_SetConfig_Params {
 } CUpti_Profiler_SetConfig_Params;
 #define CUpti_Profiler_SetConfig_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_SetConfig_Params, targetNestingLevel)
 
+/** Parameters of cuptiProfilerUnsetConfig. */
 typedef struct CUpti_Profiler_UnsetConfig_Params {
   size_t structSize;
   void *pPriv;
@@ -160,10 +181,13 @@ typedef struct CUpti_Profiler_UnsetConfig_Params {
 } CUpti_Profiler_UnsetConfig_Params;
 #define CUpti_Profiler_UnsetConfig_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_UnsetConfig_Params, ctx)
 
+/** Sets what is collected. CUDA 10.0. */
 CUptiResult CUPTIAPI cuptiProfilerSetConfig(CUpti_Profiler_SetConfig_Params *pParams);
 
+/** Forgets what is collected. CUDA 10.0. */
 CUptiResult CUPTIAPI cuptiProfilerUnsetConfig(CUpti_Profiler_UnsetConfig_Params *pParams);
 
+/** Parameters of cuptiProfilerBeginPass. */
 typedef struct CUpti_Profiler_BeginPass_Params {
   size_t structSize;
   void *pPriv;
@@ -171,6 +195,7 @@ typedef struct CUpti_Profiler_BeginPass_Params {
 } CUpti_Profiler_BeginPass_Params;
 #define CUpti_Profiler_BeginPass_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_BeginPass_Params, ctx)
 
+/** Parameters of cuptiProfilerEndPass. */
 typedef struct CUpti_Profiler_EndPass_Params {
   size_t structSize;
   void *pPriv;
@@ -181,10 +206,13 @@ typedef struct CUpti_Profiler_EndPass_Params {
 } CUpti_Profiler_EndPass_Params;
 #define CUpti_Profiler_EndPass_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_EndPass_Params, allPassesSubmitted)
 
+/** Begins a pass, when the program repeats itself. CUDA 10.0. */
 CUptiResult CUPTIAPI cuptiProfilerBeginPass(CUpti_Profiler_BeginPass_Params *pParams);
 
+/** Ends a pass; tells whether all are done. CUDA 10.0. */
 CUptiResult CUPTIAPI cuptiProfilerEndPass(CUpti_Profiler_EndPass_Params *pParams);
 
+/** Parameters of cuptiProfilerEnableProfiling. */
 typedef struct CUpti_Profiler_EnableProfiling_Params {
   size_t structSize;
   void *pPriv;
@@ -192,6 +220,7 @@ typedef struct CUpti_Profiler_EnableProfiling_Params {
 } CUpti_Profiler_EnableProfiling_Params;
 #define CUpti_Profiler_EnableProfiling_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_EnableProfiling_Params, ctx)
 
+/** Parameters of cuptiProfilerDisableProfiling. */
 typedef struct CUpti_Profiler_DisableProfiling_Params {
   size_t structSize;
   void *pPriv;
@@ -199,10 +228,13 @@ typedef struct CUpti_Profiler_DisableProfiling_Params {
 } CUpti_Profiler_DisableProfiling_Params;
 #define CUpti_Profiler_DisableProfiling_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_DisableProfiling_Params, ctx)
 
+/** Starts counting. CUDA 10.0. */
 CUptiResult CUPTIAPI cuptiProfilerEnableProfiling(CUpti_Profiler_EnableProfiling_Params *pParams);
 
+/** Stops counting. CUDA 10.0. */
 CUptiResult CUPTIAPI cuptiProfilerDisableProfiling(CUpti_Profiler_DisableProfiling_Params *pParams);
 
+/** Parameters of cuptiProfilerIsPassCollected. */
 typedef struct CUpti_Profiler_IsPassCollected_Params {
   size_t structSize;
   void *pPriv;
@@ -214,8 +246,10 @@ typedef struct CUpti_Profiler_IsPassCollected_Params {
 } CUpti_Profiler_IsPassCollected_Params;
 #define CUpti_Profiler_IsPassCollected_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_IsPassCollected_Params, allPassesCollected)
 
+/** Tells whether the data of a pass have arrived. */
 CUptiResult CUPTIAPI cuptiProfilerIsPassCollected(CUpti_Profiler_IsPassCollected_Params *pParams);
 
+/** Parameters of cuptiProfilerFlushCounterData. */
 typedef struct CUpti_Profiler_FlushCounterData_Params {
   size_t structSize;
   void *pPriv;
@@ -225,8 +259,10 @@ typedef struct CUpti_Profiler_FlushCounterData_Params {
 } CUpti_Profiler_FlushCounterData_Params;
 #define CUpti_Profiler_FlushCounterData_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_FlushCounterData_Params, numTraceBytesDropped)
 
+/** Decodes the counter data collected so far. CUDA 10.0. */
 CUptiResult CUPTIAPI cuptiProfilerFlushCounterData(CUpti_Profiler_FlushCounterData_Params *pParams);
 
+/** Parameters of cuptiProfilerPushRange. */
 typedef struct CUpti_Profiler_PushRange_Params {
   size_t structSize;
   void *pPriv;
@@ -236,6 +272,7 @@ typedef struct CUpti_Profiler_PushRange_Params {
 } CUpti_Profiler_PushRange_Params;
 #define CUpti_Profiler_PushRange_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_PushRange_Params, rangeNameLength)
 
+/** Parameters of cuptiProfilerPopRange. */
 typedef struct CUpti_Profiler_PopRange_Params {
   size_t structSize;
   void *pPriv;
@@ -243,10 +280,13 @@ typedef struct CUpti_Profiler_PopRange_Params {
 } CUpti_Profiler_PopRange_Params;
 #define CUpti_Profiler_PopRange_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_PopRange_Params, ctx)
 
+/** Begins a named range. CUDA 10.0. */
 CUptiResult CUPTIAPI cuptiProfilerPushRange(CUpti_Profiler_PushRange_Params *pParams);
 
+/** Ends the innermost range. CUDA 10.0. */
 CUptiResult CUPTIAPI cuptiProfilerPopRange(CUpti_Profiler_PopRange_Params *pParams);
 
+/** Parameters of cuptiProfilerGetCounterAvailability. */
 typedef struct CUpti_Profiler_GetCounterAvailability_Params {
   size_t structSize;
   void *pPriv;
@@ -256,8 +296,10 @@ typedef struct CUpti_Profiler_GetCounterAvailability_Params {
 } CUpti_Profiler_GetCounterAvailability_Params;
 #define CUpti_Profiler_GetCounterAvailability_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_GetCounterAvailability_Params, pCounterAvailabilityImage)
 
+/** Tells which counters a device has. */
 CUptiResult CUPTIAPI cuptiProfilerGetCounterAvailability(CUpti_Profiler_GetCounterAvailability_Params *pParams);
 
+/** How far a device can be profiled. */
 typedef enum {
   CUPTI_PROFILER_CONFIGURATION_UNKNOWN = 0,
   CUPTI_PROFILER_CONFIGURATION_UNSUPPORTED = 1,
@@ -265,6 +307,7 @@ typedef enum {
   CUPTI_PROFILER_CONFIGURATION_SUPPORTED = 3
 } CUpti_Profiler_Support_Level;
 
+/** Which profiling interface a question is about. */
 typedef enum {
   CUPTI_PROFILER_RANGE_PROFILING = 0,
   CUPTI_PROFILER_PC_SAMPLING = 1,
@@ -273,6 +316,7 @@ typedef enum {
   CUPTI_PROFILER_UNKNOWN = 4
 } CUpti_Profiler_API;
 
+/** Parameters of cuptiProfilerDeviceSupported. */
 typedef struct {
   size_t structSize;
   void *pPriv;
@@ -288,14 +332,17 @@ typedef struct {
 } CUpti_Profiler_DeviceSupported_Params;
 #define CUpti_Profiler_DeviceSupported_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_DeviceSupported_Params, api)
 
+/** Tells how far a device can be profiled, and what stands in the way. */
 CUptiResult CUPTIAPI cuptiProfilerDeviceSupported(CUpti_Profiler_DeviceSupported_Params *pParams);
 
+/** The level at which clocks are held. 0 is no mode, so that a forgotten one is found. CUDA 13.4. */
 typedef enum {
   CUPTI_CLOCK_CONTROL_MODE_BASE = 1, /**< Pin clocks at the rated (TDP base) frequency. */
   CUPTI_CLOCK_CONTROL_MODE_BOOST = 2, /**< Pin clocks at the boost frequency; error, not fallback, if not possible. */
   CUPTI_CLOCK_CONTROL_MODE_FORCE_INT = 0x7fffffff
 } CUpti_ClockControl_Mode;
 
+/** What the driver says of a device's clocks, whoever locked them. CUDA 13.4. */
 typedef enum {
   CUPTI_CLOCK_CONTROL_STATUS_UNLOCKED = 1, /**< Driver reports no explicit lock. */
   CUPTI_CLOCK_CONTROL_STATUS_LOCKED = 2, /**< Clocks held at a fixed level, by CUPTI or by someone else. */
@@ -305,10 +352,18 @@ typedef enum {
   CUPTI_CLOCK_CONTROL_STATUS_FORCE_INT = 0x7fffffff
 } CUpti_ClockControl_Status;
 
+/** Asks for the clock state of a context's device; changes nothing. INVALID_PARAMETER when ctx or pStatus is NULL. CUDA
+ *  13.4.
+ */
 CUptiResult CUPTIAPI cuptiClockControlGetStatus(CUcontext ctx, CUpti_ClockControl_Status *pStatus);
 
+/** Holds the clocks of a context's device, for all its users, until cuptiClockControlUnlock. Clocks that are locked
+ *  already are left alone and stay another's. NOT_SUPPORTED where the device cannot; INSUFFICIENT_PRIVILEGES when the
+ *  user may not. CUDA 13.4.
+ */
 CUptiResult CUPTIAPI cuptiClockControlLock(CUcontext ctx, CUpti_ClockControl_Mode mode);
 
+/** Releases the lock that this process holds; without one it does nothing. CUDA 13.4. */
 CUptiResult CUPTIAPI cuptiClockControlUnlock(void);
 
 #pragma GCC visibility pop

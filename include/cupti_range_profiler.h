@@ -19,8 +19,10 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/** A range profiler of a context. CUDA 12.6. */
 typedef struct CUpti_RangeProfiler_Object CUpti_RangeProfiler_Object;
 
+/** Parameters of cuptiRangeProfilerSetConfig. */
 typedef struct CUpti_RangeProfiler_SetConfig_Params {
   size_t structSize;
   void *pPriv;
@@ -39,8 +41,10 @@ typedef struct CUpti_RangeProfiler_SetConfig_Params {
 } CUpti_RangeProfiler_SetConfig_Params;
 #define CUpti_RangeProfiler_SetConfig_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_RangeProfiler_SetConfig_Params, targetNestingLevel)
 
+/** Configures a range profiler. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiRangeProfilerSetConfig(CUpti_RangeProfiler_SetConfig_Params *pParams);
 
+/** Parameters of cuptiRangeProfilerEnable. */
 typedef struct CUpti_RangeProfiler_Enable_Params {
   size_t structSize;
   void *pPriv;
@@ -49,8 +53,10 @@ typedef struct CUpti_RangeProfiler_Enable_Params {
 } CUpti_RangeProfiler_Enable_Params;
 #define CUpti_RangeProfiler_Enable_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_RangeProfiler_Enable_Params, pRangeProfilerObject)
 
+/** Makes a range profiler for a context. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiRangeProfilerEnable(CUpti_RangeProfiler_Enable_Params *pParams);
 
+/** Parameters of cuptiRangeProfilerDisable. */
 typedef struct CUpti_RangeProfiler_Disable_Params {
   size_t structSize;
   void *pPriv;
@@ -58,8 +64,10 @@ typedef struct CUpti_RangeProfiler_Disable_Params {
 } CUpti_RangeProfiler_Disable_Params;
 #define CUpti_RangeProfiler_Disable_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_RangeProfiler_Disable_Params, pRangeProfilerObject)
 
+/** Destroys a range profiler. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiRangeProfilerDisable(CUpti_RangeProfiler_Disable_Params *pParams);
 
+/** Parameters of cuptiRangeProfilerStart. */
 typedef struct CUpti_RangeProfiler_Start_Params {
   size_t structSize;
   void *pPriv;
@@ -67,8 +75,10 @@ typedef struct CUpti_RangeProfiler_Start_Params {
 } CUpti_RangeProfiler_Start_Params;
 #define CUpti_RangeProfiler_Start_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_RangeProfiler_Start_Params, pRangeProfilerObject)
 
+/** Starts a range profiler. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiRangeProfilerStart(CUpti_RangeProfiler_Start_Params *pParams);
 
+/** Parameters of cuptiRangeProfilerStop. */
 typedef struct CUpti_RangeProfiler_Stop_Params {
   size_t structSize;
   void *pPriv;
@@ -79,8 +89,10 @@ typedef struct CUpti_RangeProfiler_Stop_Params {
 } CUpti_RangeProfiler_Stop_Params;
 #define CUpti_RangeProfiler_Stop_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_RangeProfiler_Stop_Params, isAllPassSubmitted)
 
+/** Stops a range profiler. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiRangeProfilerStop(CUpti_RangeProfiler_Stop_Params *pParams);
 
+/** Parameters of cuptiRangeProfilerPushRange. */
 typedef struct CUpti_RangeProfiler_PushRange_Params {
   size_t structSize;
   void *pPriv;
@@ -89,8 +101,10 @@ typedef struct CUpti_RangeProfiler_PushRange_Params {
 } CUpti_RangeProfiler_PushRange_Params;
 #define CUpti_RangeProfiler_PushRange_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_RangeProfiler_PushRange_Params, pRangeName)
 
+/** Begins a named range. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiRangeProfilerPushRange(CUpti_RangeProfiler_PushRange_Params *pParams);
 
+/** Parameters of cuptiRangeProfilerPopRange. */
 typedef struct CUpti_RangeProfiler_PopRange_Params {
   size_t structSize;
   void *pPriv;
@@ -98,8 +112,10 @@ typedef struct CUpti_RangeProfiler_PopRange_Params {
 } CUpti_RangeProfiler_PopRange_Params;
 #define CUpti_RangeProfiler_PopRange_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_RangeProfiler_PopRange_Params, pRangeProfilerObject)
 
+/** Ends the innermost range. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiRangeProfilerPopRange(CUpti_RangeProfiler_PopRange_Params *pParams);
 
+/** Parameters of cuptiRangeProfilerDecodeData. */
 typedef struct CUpti_RangeProfiler_DecodeData_Params {
   size_t structSize;
   void *pPriv;
@@ -108,8 +124,10 @@ typedef struct CUpti_RangeProfiler_DecodeData_Params {
 } CUpti_RangeProfiler_DecodeData_Params;
 #define CUpti_RangeProfiler_DecodeData_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_RangeProfiler_DecodeData_Params, numOfRangeDropped)
 
+/** Turns raw counts into counter data. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiRangeProfilerDecodeData(CUpti_RangeProfiler_DecodeData_Params *pParams);
 
+/** Parameters of cuptiRangeProfilerGetCounterDataSize. */
 typedef struct CUpti_RangeProfiler_GetCounterDataSize_Params {
   size_t structSize;
   void *pPriv;
@@ -122,8 +140,10 @@ typedef struct CUpti_RangeProfiler_GetCounterDataSize_Params {
 } CUpti_RangeProfiler_GetCounterDataSize_Params;
 #define CUpti_RangeProfiler_GetCounterDataSize_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_RangeProfiler_GetCounterDataSize_Params, counterDataSize)
 
+/** Gives the size of the counter data. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiRangeProfilerGetCounterDataSize(CUpti_RangeProfiler_GetCounterDataSize_Params *pParams);
 
+/** Parameters of cuptiRangeProfilerCounterDataImageInitialize. */
 typedef struct CUpti_RangeProfiler_CounterDataImage_Initialize_Params {
   size_t structSize;
   void *pPriv;
@@ -133,9 +153,11 @@ typedef struct CUpti_RangeProfiler_CounterDataImage_Initialize_Params {
 } CUpti_RangeProfiler_CounterDataImage_Initialize_Params;
 #define CUpti_RangeProfiler_CounterDataImage_Initialize_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_RangeProfiler_CounterDataImage_Initialize_Params, pCounterData)
 
+/** Prepares memory for counter data. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiRangeProfilerCounterDataImageInitialize(
     CUpti_RangeProfiler_CounterDataImage_Initialize_Params *pParams);
 
+/** Parameters of cuptiRangeProfilerGetCounterDataInfo. */
 typedef struct CUpti_RangeProfiler_GetCounterDataInfo_Params {
   size_t structSize;
   void *pPriv;
@@ -145,8 +167,10 @@ typedef struct CUpti_RangeProfiler_GetCounterDataInfo_Params {
 } CUpti_RangeProfiler_GetCounterDataInfo_Params;
 #define CUpti_RangeProfiler_GetCounterDataInfo_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_RangeProfiler_GetCounterDataInfo_Params, numTotalRanges)
 
+/** Counts the ranges of counter data. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiRangeProfilerGetCounterDataInfo(CUpti_RangeProfiler_GetCounterDataInfo_Params *pParams);
 
+/** Parameters of cuptiRangeProfilerCounterDataGetRangeInfo. */
 typedef struct CUpti_RangeProfiler_CounterData_GetRangeInfo_Params {
   size_t structSize;
   void *pPriv;
@@ -158,6 +182,7 @@ typedef struct CUpti_RangeProfiler_CounterData_GetRangeInfo_Params {
 } CUpti_RangeProfiler_CounterData_GetRangeInfo_Params;
 #define CUpti_RangeProfiler_CounterData_GetRangeInfo_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_RangeProfiler_CounterData_GetRangeInfo_Params, rangeName)
 
+/** Describes a range of counter data. CUDA 12.6. */
 CUptiResult CUPTIAPI cuptiRangeProfilerCounterDataGetRangeInfo(
     CUpti_RangeProfiler_CounterData_GetRangeInfo_Params *pParams);
 

@@ -14,6 +14,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/** What every function returns. CUPTI_SUCCESS is 0; outputs are untouched by any other result. CUDA 4.0. */
 typedef enum {
   CUPTI_SUCCESS = 0, /**< Call worked. */
   CUPTI_ERROR_INVALID_PARAMETER = 1, /**< A parameter is not acceptable (often NULL). */
@@ -66,8 +67,14 @@ typedef enum {
   CUPTI_ERROR_FORCE_INT = 0x7fffffff
 } CUptiResult;
 
+/** Gives the name of a result code, a static string. INVALID_PARAMETER when str is NULL or there is no such code. CUDA
+ *  4.0.
+ */
 CUptiResult CUPTIAPI cuptiGetResultString(CUptiResult result, const char **str);
 
+/** Gives a sentence about a result code; if the calling thread's last failure had that code, the sentence says what was
+ *  wrong. Valid until the thread's next failure.
+ */
 CUptiResult CUPTIAPI cuptiGetErrorMessage(CUptiResult result, const char **str);
 
 #pragma GCC visibility pop

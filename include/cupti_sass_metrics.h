@@ -17,6 +17,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/** Whether values are per device, per SM or per partition. */
 typedef enum {
   CUPTI_SASS_METRICS_OUTPUT_GRANULARITY_GPU = 0,
   CUPTI_SASS_METRICS_OUTPUT_GRANULARITY_SM = 1,
@@ -24,12 +25,14 @@ typedef enum {
   CUPTI_SASS_METRICS_OUTPUT_GRANULARITY_INVALID = 3
 } CUpti_SassMetrics_OutputGranularity;
 
+/** A metric of instrumented instructions. */
 typedef struct CUpti_SassMetrics_MetricDetails {
   uint64_t metricId;
   const char *pMetricName;
   const char *pMetricDescription;
 } CUpti_SassMetrics_MetricDetails;
 
+/** Parameters of cuptiSassMetricsGetNumOfMetrics. */
 typedef struct CUpti_SassMetrics_GetNumOfMetrics_Params {
   size_t structSize;
   void *pPriv;
@@ -38,8 +41,10 @@ typedef struct CUpti_SassMetrics_GetNumOfMetrics_Params {
 } CUpti_SassMetrics_GetNumOfMetrics_Params;
 #define CUpti_SassMetrics_GetNumOfMetrics_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_SassMetrics_GetNumOfMetrics_Params, numOfMetrics)
 
+/** Counts the metrics of a chip. */
 CUptiResult CUPTIAPI cuptiSassMetricsGetNumOfMetrics(CUpti_SassMetrics_GetNumOfMetrics_Params *pParams);
 
+/** Parameters of cuptiSassMetricsGetMetrics. */
 typedef struct CUpti_SassMetrics_GetMetrics_Params {
   size_t structSize;
   void *pPriv;
@@ -49,8 +54,10 @@ typedef struct CUpti_SassMetrics_GetMetrics_Params {
 } CUpti_SassMetrics_GetMetrics_Params;
 #define CUpti_SassMetrics_GetMetrics_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_SassMetrics_GetMetrics_Params, pMetricsList)
 
+/** Lists the metrics of a chip. */
 CUptiResult CUPTIAPI cuptiSassMetricsGetMetrics(CUpti_SassMetrics_GetMetrics_Params *pParams);
 
+/** Parameters of cuptiSassMetricsGetProperties. */
 typedef struct CUpti_SassMetrics_GetProperties_Params {
   size_t structSize;
   void *pPriv;
@@ -60,13 +67,16 @@ typedef struct CUpti_SassMetrics_GetProperties_Params {
 } CUpti_SassMetrics_GetProperties_Params;
 #define CUpti_SassMetrics_GetProperties_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_SassMetrics_GetProperties_Params, metric)
 
+/** Finds a metric by name. */
 CUptiResult CUPTIAPI cuptiSassMetricsGetProperties(CUpti_SassMetrics_GetProperties_Params *pParams);
 
+/** A metric that is to be collected. */
 typedef struct CUpti_SassMetrics_Config {
   uint64_t metricId;
   uint8_t outputGranularity;
 } CUpti_SassMetrics_Config;
 
+/** Parameters of cuptiSassMetricsSetConfig. */
 typedef struct CUpti_SassMetricsSetConfig_Params {
   size_t structSize;
   void *pPriv;
@@ -76,8 +86,10 @@ typedef struct CUpti_SassMetricsSetConfig_Params {
 } CUpti_SassMetricsSetConfig_Params;
 #define CUpti_SassMetricsSetConfig_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_SassMetricsSetConfig_Params, deviceIndex)
 
+/** Sets what is collected on a device. */
 CUptiResult CUPTIAPI cuptiSassMetricsSetConfig(CUpti_SassMetricsSetConfig_Params *pParams);
 
+/** Parameters of cuptiSassMetricsUnsetConfig. */
 typedef struct CUpti_SassMetricsUnsetConfig_Params {
   size_t structSize;
   void *pPriv;
@@ -85,8 +97,10 @@ typedef struct CUpti_SassMetricsUnsetConfig_Params {
 } CUpti_SassMetricsUnsetConfig_Params;
 #define CUpti_SassMetricsUnsetConfig_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_SassMetricsUnsetConfig_Params, deviceIndex)
 
+/** Forgets what is collected on a device. */
 CUptiResult CUPTIAPI cuptiSassMetricsUnsetConfig(CUpti_SassMetricsUnsetConfig_Params *pParams);
 
+/** Parameters of cuptiSassMetricsEnable. */
 typedef struct CUpti_SassMetricsEnable_Params {
   size_t structSize;
   void *pPriv;
@@ -95,8 +109,10 @@ typedef struct CUpti_SassMetricsEnable_Params {
 } CUpti_SassMetricsEnable_Params;
 #define CUpti_SassMetricsEnable_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_SassMetricsEnable_Params, enableLazyPatching)
 
+/** Starts collecting in a context. */
 CUptiResult CUPTIAPI cuptiSassMetricsEnable(CUpti_SassMetricsEnable_Params *pParams);
 
+/** Parameters of cuptiSassMetricsDisable. */
 typedef struct CUpti_SassMetricsDisable_Params {
   size_t structSize;
   void *pPriv;
@@ -105,8 +121,10 @@ typedef struct CUpti_SassMetricsDisable_Params {
 } CUpti_SassMetricsDisable_Params;
 #define CUpti_SassMetricsDisable_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_SassMetricsDisable_Params, numOfDroppedRecords)
 
+/** Stops collecting in a context. */
 CUptiResult CUPTIAPI cuptiSassMetricsDisable(CUpti_SassMetricsDisable_Params *pParams);
 
+/** Parameters of cuptiSassMetricsGetDataProperties. */
 typedef struct CUpti_SassMetricsGetDataProperties_Params {
   size_t structSize;
   void *pPriv;
@@ -116,14 +134,17 @@ typedef struct CUpti_SassMetricsGetDataProperties_Params {
 } CUpti_SassMetricsGetDataProperties_Params;
 #define CUpti_SassMetricsGetDataProperties_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_SassMetricsGetDataProperties_Params, numOfInstances)
 
+/** Gives the number of records and instances that are there. */
 CUptiResult CUPTIAPI cuptiSassMetricsGetDataProperties(CUpti_SassMetricsGetDataProperties_Params *pParams);
 
+/** A value of one instance. */
 typedef struct CUpti_SassMetrics_InstanceValue {
   uint64_t metricId;
   uint64_t value;
 } CUpti_SassMetrics_InstanceValue;
 #define CUpti_SassMetrics_InstanceValue_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_SassMetrics_InstanceValue, value)
 
+/** Values of one instruction. */
 typedef struct CUpti_SassMetrics_Data {
   size_t structSize;
   void *pPriv;
@@ -134,6 +155,7 @@ typedef struct CUpti_SassMetrics_Data {
   CUpti_SassMetrics_InstanceValue *pInstanceValues;
 } CUpti_SassMetrics_Data;
 
+/** Parameters of cuptiSassMetricsFlushData. */
 typedef struct CUpti_SassMetricsFlushData_Params {
   size_t structSize;
   void *pPriv;
@@ -144,6 +166,7 @@ typedef struct CUpti_SassMetricsFlushData_Params {
 } CUpti_SassMetricsFlushData_Params;
 #define CUpti_SassMetricsFlushData_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_SassMetricsFlushData_Params, numOfInstances)
 
+/** Moves the values to the client's arrays. */
 CUptiResult CUPTIAPI cuptiSassMetricsFlushData(CUpti_SassMetricsFlushData_Params *pParams);
 
 #pragma GCC visibility pop

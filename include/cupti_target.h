@@ -17,6 +17,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/** Parameters of cuptiDeviceGetChipName. */
 typedef struct CUpti_Device_GetChipName_Params {
   size_t structSize;
   void *pPriv;
@@ -25,6 +26,7 @@ typedef struct CUpti_Device_GetChipName_Params {
 } CUpti_Device_GetChipName_Params;
 #define CUpti_Device_GetChipName_Params_STRUCT_SIZE CUPTI_PROFILER_STRUCT_SIZE(CUpti_Device_GetChipName_Params, pChipName)
 
+/** Gives the name of a device's chip, a string of the library's. */
 CUptiResult CUPTIAPI cuptiDeviceGetChipName(CUpti_Device_GetChipName_Params *pParams);
 
 #pragma GCC visibility pop

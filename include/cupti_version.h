@@ -18,6 +18,9 @@ extern "C" {
 
 #define CUPTI_API_VERSION 130001
 
+/** Gives the version of the interface that this library has, in the form of CUPTI_API_VERSION. Needs no driver. CUDA
+ *  4.0.
+ */
 CUptiResult CUPTIAPI cuptiGetVersion(uint32_t *version);
 
 #pragma GCC visibility pop

@@ -59,14 +59,24 @@ class Emitter:
                 since, text = self.docs[name]
                 break
         if not text:
+            text = self.byRule(names)
+        if not text:
             self.missing.append(names[0])
         release = since or next((self.since[n] for n in names if n in self.since), "")
         parts = [text.strip()] if text else []
         if extra:
             parts.append(extra)
         if release and release != "-":
-            parts.append("CUDA %s." % release)
+            parts.append("Sonde's own." if release == "sonde" else "CUDA %s." % release)
         return comment(" ".join(parts), indent)
+
+    def byRule(self, names):
+        """Parameter structures are named after their function."""
+        for name in names:
+            m = re.match(r'(CUpti)_(.*?)_?Params$', name)
+            if m:
+                return "Parameters of cupti%s." % m.group(2).replace("_", "")
+        return ""
 
     def emit(self, rows, skip=()):
         out = []
