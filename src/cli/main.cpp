@@ -4,8 +4,12 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <memory>
 
 #include "cli/commands/completion.h"
 #include "cli/commands/console.h"
@@ -104,6 +108,15 @@ bool useCommon(const CommonSettings& s, Console& console, std::string* error) {
   return expandPattern(s.logFile, static_cast<unsigned>(::getpid()), &path, error) && console.setLogFile(path, error);
 }
 
+// `run` takes the application's words, which CLI11 knows nothing of.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    if (app->get_name() == "run") return "Usage: sonde run [OPTIONS] [--] APPLICATION [ARGUMENTS...]\n";
+    return CLI::Formatter::make_usage(app, std::move(name));
+  }
+};
+
 struct CommandLine {
   CLI::App app{"Profiles CUDA programs, on a software GPU or on a real one.", "sonde"};
   RunSettings run;
@@ -114,12 +127,13 @@ struct CommandLine {
   std::string shell;
 
   CommandLine() {
+    app.formatter(std::make_shared<HelpFormatter>());
+    app.get_formatter()->column_width(34);
     app.footer(kFooter);
     app.require_subcommand(1);
     app.set_version_flag("--version,-V", fmt::format("sonde {}", SONDE_VERSION), "Print the version");
 
     CLI::App& r = *app.add_subcommand("run", "Run an application and profile it");
-    r.usage("Usage: sonde run [OPTIONS] [--] APPLICATION [ARGUMENTS...]");
     r.footer(reportNames() + kRunFooter);
     r.prefix_command();
     addReportOptions(r, run.report);

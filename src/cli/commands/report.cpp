@@ -2,6 +2,7 @@
 // `sonde report` and `sonde export`: both begin with trace files.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "cli/commands/console.h"

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/commands/results.h"
 
+#include <cupti.h>
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <regex>
 
@@ -98,6 +100,13 @@ bool chosenOutputs(const ExportSettings& s, std::vector<Output>* outputs, std::s
   return true;
 }
 
+// Without these a report is missing or wrong; the others only add to it.
+bool isEssential(uint32_t kind) {
+  constexpr uint32_t kHelpful[] = {CUPTI_ACTIVITY_KIND_DEVICE, CUPTI_ACTIVITY_KIND_CONTEXT, CUPTI_ACTIVITY_KIND_NAME,
+                                   CUPTI_ACTIVITY_KIND_MARKER_DATA, CUPTI_ACTIVITY_KIND_OVERHEAD};
+  return std::find(std::begin(kHelpful), std::end(kHelpful), kind) == std::end(kHelpful);
+}
+
 std::string describe(const Process& p) {
   const size_t slash = p.executable.rfind('/');
   const std::string name = slash == std::string::npos ? p.executable : p.executable.substr(slash + 1);
@@ -189,13 +198,16 @@ void printLosses(const Trace& trace, bool csv, Console& console) {
           "{} RECORDS WERE LOST in {}: every total above may be too small. A larger --buffer-kb helps.",
           reports::formatCount(p.dropped), describe(p)));
     for (const std::string& note : p.notes) {
-      // The kind's number says little to a reader.
-      static const std::regex kKind("^activity kind ([0-9]+) is not recorded: (.*)$");
+      static const std::regex kKind("^activity kind ([0-9]+) is not recorded: (.*)$");  // its number says little
       std::smatch m;
-      console.warning(std::regex_match(note, m, kKind)
-                          ? fmt::format("{}: activity kind {} is not recorded: {}", describe(p),
-                                        reports::activityKindName(static_cast<uint32_t>(std::stoul(m[1]))), m[2].str())
-                          : fmt::format("{}: {}", describe(p), note));
+      if (!std::regex_match(note, m, kKind)) {
+        console.warning(fmt::format("{}: {}", describe(p), note));
+        continue;
+      }
+      const auto kind = static_cast<uint32_t>(std::stoul(m[1]));
+      const std::string text = fmt::format("{}: activity kind {} is not recorded: {}", describe(p),
+                                           reports::activityKindName(kind), m[2].str());
+      isEssential(kind) ? console.warning(text) : console.info(text);
     }
     if (p.damagedBytes != 0)
       console.warning(fmt::format("{}: {} bytes of the trace are damaged; {} records were recovered", describe(p),
