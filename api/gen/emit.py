@@ -76,6 +76,15 @@ class Emitter:
             m = re.match(r'(CUpti)_(.*?)_?Params$', name)
             if m:
                 return "Parameters of cupti%s." % m.group(2).replace("_", "")
+            # A version of a structure, and a runtime name that mirrors a driver name, say the same.
+            candidates = [re.sub(r'_v\d$', '', name)]
+            if name.startswith("cuda"):
+                rest = re.sub(r'_t$', '', name[4:])
+                candidates += ["cu" + rest, "CU" + rest, "CU" + rest[:1].lower() + rest[1:]]
+            for c in candidates:
+                if c != name and c in self.docs:
+                    text = self.docs[c][1]
+                    return re.sub(r'\bcu([A-Z])', r'cuda\1', text) if name.startswith("cuda") else text
         return ""
 
     def emit(self, rows, skip=()):

@@ -185,7 +185,7 @@ def runtimeApi(docs, releases):
     return "".join(out), e
 
 
-def generate(report=None):
+def generate():
     docs = emit.loadDocs()
     releases = {}
     files, missing = {}, []
@@ -219,6 +219,6 @@ def generate(report=None):
     add("cuda_runtime_api.h", runtimeApi(docs, releases))
     add("cuda_profiler_api.h", simple("cuda_profiler_api", "__CUDA_PROFILER_API_H__", "Start and stop of profiling from the program, runtime API.",
                                       '#include "driver_types.h"\n', docs, both, prefix="extern __host__ ", call="CUDARTAPI", deprecated=True))
-    if report is not None:
-        report.extend(missing)
+    if missing:
+        raise SystemExit("no comment in api/docs/ for: " + " ".join(missing))
     return files
