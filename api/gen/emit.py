@@ -46,10 +46,11 @@ def prototype(result, name, params, call="", prefix="", defaults=False):
 class Emitter:
     """Emits rows with the comments of `docs`; `since` maps a name to a release."""
 
-    def __init__(self, docs, since, call="", prefix="", defaults=False, enumerators=None, indentDocs=True, rename=None):
+    def __init__(self, docs, since, call="", prefix="", defaults=False, enumerators=None, oldest=(), rename=None):
         self.docs, self.since, self.call, self.prefix, self.defaults = docs, since, call, prefix, defaults
         self.enumerators = enumerators or {}
         self.rename = rename or {}
+        self.oldest = oldest  # releases that the tables' sources call anything up to them
         self.missing = []
 
     def doc(self, *names, extra="", indent=""):
@@ -67,7 +68,8 @@ class Emitter:
         if extra:
             parts.append(extra)
         if release and release != "-":
-            parts.append("Sonde's own." if release == "sonde" else "CUDA %s." % release)
+            parts.append("Sonde's own." if release == "sonde" else
+                         "CUDA %s%s." % (release, " or earlier" if release in self.oldest else ""))
         return comment(" ".join(parts), indent)
 
     def byRule(self, names):

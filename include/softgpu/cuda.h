@@ -188,39 +188,39 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/** An integer of 32 bits. CUDA 11.7. */
+/** An integer of 32 bits. CUDA 8.0. */
 typedef uint32_t cuuint32_t;
-/** An integer of 64 bits. CUDA 11.7. */
+/** An integer of 64 bits. CUDA 8.0. */
 typedef uint64_t cuuint64_t;
-/** An address in device memory. CUDA 3.2. */
+/** An address in device memory. CUDA 2.0 or earlier. */
 typedef unsigned long long CUdeviceptr_v2;
-/** An address in device memory. CUDA 3.2. */
+/** An address in device memory. CUDA 2.0 or earlier. */
 typedef CUdeviceptr_v2 CUdeviceptr;
-/** A device, by ordinal. CUDA 2.0. */
+/** A device, by ordinal. CUDA 2.0 or earlier. */
 typedef int CUdevice_v1;
-/** A device, by ordinal. CUDA 2.0. */
+/** A device, by ordinal. CUDA 2.0 or earlier. */
 typedef CUdevice_v1 CUdevice;
-/** A context: the state of a device for a process. CUDA 2.0. */
+/** A context: the state of a device for a process. CUDA 2.0 or earlier. */
 typedef struct CUctx_st *CUcontext;
-/** Code loaded into a context. CUDA 2.0. */
+/** Code loaded into a context. CUDA 2.0 or earlier. */
 typedef struct CUmod_st *CUmodule;
-/** A kernel in a context. CUDA 2.0. */
+/** A kernel in a context. CUDA 2.0 or earlier. */
 typedef struct CUfunc_st *CUfunction;
 /** Code loaded for all contexts. CUDA 12.0. */
 typedef struct CUlib_st *CUlibrary;
-/** A kernel for all contexts. CUDA 12.0. */
+/** A kernel for all contexts. CUDA 10.0. */
 typedef struct CUkern_st *CUkernel;
-/** Memory laid out for textures and surfaces. CUDA 2.0. */
+/** Memory laid out for textures and surfaces. CUDA 2.0 or earlier. */
 typedef struct CUarray_st *CUarray;
 /** An array with levels of detail. CUDA 5.0. */
 typedef struct CUmipmappedArray_st *CUmipmappedArray;
-/** A texture reference. CUDA 2.0. */
+/** A texture reference. CUDA 2.0 or earlier. */
 typedef struct CUtexref_st *CUtexref;
 /** A surface reference. CUDA 3.0. */
 typedef struct CUsurfref_st *CUsurfref;
-/** A point in the work of a stream. CUDA 2.0. */
+/** A point in the work of a stream. CUDA 2.0 or earlier. */
 typedef struct CUevent_st *CUevent;
-/** A queue of work: in order within itself. CUDA 2.0. */
+/** A queue of work: in order within itself. CUDA 2.0 or earlier. */
 typedef struct CUstream_st *CUstream;
 /** A resource of a graphics API. CUDA 3.0. */
 typedef struct CUgraphicsResource_st *CUgraphicsResource;
@@ -381,7 +381,7 @@ typedef enum CUstreamWriteValue_flags_enum {
   CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER = 0x1
 } CUstreamWriteValue_flags;
 
-/** Operations on memory words. CUDA 11.7. */
+/** Operations on memory words. CUDA 8.0. */
 typedef enum CUstreamBatchMemOpType_enum {
   CU_STREAM_MEM_OP_WAIT_VALUE_32 = 1,
   CU_STREAM_MEM_OP_WRITE_VALUE_32 = 2,
@@ -397,7 +397,7 @@ typedef enum CUstreamMemoryBarrier_flags_enum {
   CU_STREAM_MEMORY_BARRIER_TYPE_GPU = 0x1
 } CUstreamMemoryBarrier_flags;
 
-/** One operation on a memory word. CUDA 11.7. */
+/** One operation on a memory word. CUDA 8.0. */
 typedef union CUstreamBatchMemOpParams_union {
   CUstreamBatchMemOpType operation;
   struct CUstreamMemOpWaitValueParams_st {
@@ -430,7 +430,7 @@ typedef union CUstreamBatchMemOpParams_union {
   } memoryBarrier;
   cuuint64_t pad[6];
 } CUstreamBatchMemOpParams_v1;
-/** One operation on a memory word. CUDA 11.7. */
+/** One operation on a memory word. CUDA 8.0. */
 typedef CUstreamBatchMemOpParams_v1 CUstreamBatchMemOpParams;
 
 /** Parameters of a memory-word node. CUDA 11.7. */
@@ -480,7 +480,7 @@ typedef struct CUasyncNotificationInfo_st {
 /** A function that gets notifications. CUDA 12.4. */
 typedef void(*CUasyncCallback)(CUasyncNotificationInfo *info, void *userData, CUasyncCallbackHandle callback);
 
-/** The type of an array's elements. CUDA 2.0. */
+/** The type of an array's elements. CUDA 2.0 or earlier. */
 typedef enum CUarray_format_enum {
   CU_AD_FORMAT_UNSIGNED_INT8 = 0x01,
   CU_AD_FORMAT_UNSIGNED_INT16 = 0x02,
@@ -536,7 +536,7 @@ typedef enum CUarray_format_enum {
   CU_AD_FORMAT_MAX = 0x7FFFFFFF
 } CUarray_format;
 
-/** What a texture gives outside its bounds. CUDA 2.0. */
+/** What a texture gives outside its bounds. CUDA 2.0 or earlier. */
 typedef enum CUaddress_mode_enum {
   CU_TR_ADDRESS_MODE_WRAP = 0,
   CU_TR_ADDRESS_MODE_CLAMP = 1,
@@ -544,13 +544,13 @@ typedef enum CUaddress_mode_enum {
   CU_TR_ADDRESS_MODE_BORDER = 3
 } CUaddress_mode;
 
-/** How a texture is interpolated. CUDA 2.0. */
+/** How a texture is interpolated. CUDA 2.0 or earlier. */
 typedef enum CUfilter_mode_enum {
   CU_TR_FILTER_MODE_POINT = 0,
   CU_TR_FILTER_MODE_LINEAR = 1
 } CUfilter_mode;
 
-/** Facts about a device. CUDA 2.0. */
+/** Facts about a device. CUDA 2.0 or earlier. */
 typedef enum CUdevice_attribute_enum {
   CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
   CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X = 2,
@@ -708,7 +708,7 @@ typedef enum CUdevice_attribute_enum {
   CU_DEVICE_ATTRIBUTE_MAX = 148
 } CUdevice_attribute;
 
-/** Some limits of a device. CUDA 2.0. */
+/** Some limits of a device. CUDA 2.0 or earlier. */
 typedef struct CUdevprop_st {
   int maxThreadsPerBlock;
   int maxThreadsDim[3];
@@ -721,7 +721,7 @@ typedef struct CUdevprop_st {
   int clockRate;
   int textureAlign;
 } CUdevprop_v1;
-/** Some limits of a device. CUDA 2.0. */
+/** Some limits of a device. CUDA 2.0 or earlier. */
 typedef CUdevprop_v1 CUdevprop;
 
 /** Facts about an address. CUDA 4.0. */
@@ -792,7 +792,7 @@ typedef enum CUshared_carveout_enum {
   CU_SHAREDMEM_CARVEOUT_MAX_L1 = 0
 } CUshared_carveout;
 
-/** What sort of memory an address is in. CUDA 3.2. */
+/** What sort of memory an address is in. CUDA 2.0 or earlier. */
 typedef enum CUmemorytype_enum {
   CU_MEMORYTYPE_HOST = 0x01,
   CU_MEMORYTYPE_DEVICE = 0x02,
@@ -807,7 +807,7 @@ typedef enum CUcomputemode_enum {
   CU_COMPUTEMODE_EXCLUSIVE_PROCESS = 3
 } CUcomputemode;
 
-/** How managed memory will be used. CUDA 12.2. */
+/** How managed memory will be used. CUDA 8.0. */
 typedef enum CUmem_advise_enum {
   CU_MEM_ADVISE_SET_READ_MOSTLY = 1,
   CU_MEM_ADVISE_UNSET_READ_MOSTLY = 2,
@@ -922,7 +922,7 @@ typedef enum CUjit_cacheMode_enum {
   CU_JIT_CACHE_OPTION_CA = 2
 } CUjit_cacheMode;
 
-/** What an input of a link is. CUDA 6.5. */
+/** What an input of a link is. CUDA 5.5. */
 typedef enum CUjitInputType_enum {
   CU_JIT_INPUT_CUBIN = 0,
   CU_JIT_INPUT_PTX = 1,
@@ -1004,7 +1004,7 @@ typedef struct CUaccessPolicyWindow_st {
 /** A range of addresses and how its accesses use the L2 cache. CUDA 11.0. */
 typedef CUaccessPolicyWindow_v1 CUaccessPolicyWindow;
 
-/** Parameters of a kernel node. */
+/** Parameters of a kernel node. CUDA 10.0. */
 typedef struct CUDA_KERNEL_NODE_PARAMS_st {
   CUfunction func;
   unsigned int gridDimX;
@@ -1018,7 +1018,7 @@ typedef struct CUDA_KERNEL_NODE_PARAMS_st {
   void **extra;
 } CUDA_KERNEL_NODE_PARAMS_v1;
 
-/** Parameters of a kernel node. CUDA 12.0. */
+/** Parameters of a kernel node. CUDA 10.0. */
 typedef struct CUDA_KERNEL_NODE_PARAMS_v2_st {
   CUfunction func;
   unsigned int gridDimX;
@@ -1033,7 +1033,7 @@ typedef struct CUDA_KERNEL_NODE_PARAMS_v2_st {
   CUkernel kern;
   CUcontext ctx;
 } CUDA_KERNEL_NODE_PARAMS_v2;
-/** Parameters of a kernel node. CUDA 12.0. */
+/** Parameters of a kernel node. CUDA 10.0. */
 typedef CUDA_KERNEL_NODE_PARAMS_v2 CUDA_KERNEL_NODE_PARAMS;
 
 /** Parameters of a kernel node. CUDA 12.2. */
@@ -1133,7 +1133,7 @@ typedef enum CUgraphDependencyType_enum {
 #define CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC 1
 #define CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER 2
 
-/** Which ports an edge joins. CUDA 12.3. */
+/** Which ports an edge joins. CUDA 10.0. */
 typedef struct CUgraphEdgeData_st {
   unsigned char from_port;
   unsigned char to_port;
@@ -1288,7 +1288,7 @@ typedef enum CUstreamCaptureStatus_enum {
   CU_STREAM_CAPTURE_STATUS_INVALIDATED = 2
 } CUstreamCaptureStatus;
 
-/** Which calls are refused during a capture. CUDA 10.1. */
+/** Which calls are refused during a capture. CUDA 10.0. */
 typedef enum CUstreamCaptureMode_enum {
   CU_STREAM_CAPTURE_MODE_GLOBAL = 0,
   CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
@@ -1313,49 +1313,49 @@ typedef enum CUdriverProcAddress_flags_enum {
   CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM = 2
 } CUdriverProcAddress_flags;
 
-/** Why cuGetProcAddress found nothing. CUDA 12.0. */
+/** Why cuGetProcAddress found nothing. CUDA 11.3. */
 typedef enum CUdriverProcAddressQueryResult_enum {
   CU_GET_PROC_ADDRESS_SUCCESS = 0,
   CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND = 1,
   CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT = 2
 } CUdriverProcAddressQueryResult;
 
-/** How a context is bound to part of a device. CUDA 11.4. */
+/** How a context is bound to part of a device. CUDA 2.0 or earlier. */
 typedef enum CUexecAffinityType_enum {
   CU_EXEC_AFFINITY_TYPE_SM_COUNT = 0,
   CU_EXEC_AFFINITY_TYPE_MAX = 1
 } CUexecAffinityType;
 
-/** A number of multiprocessors. CUDA 11.4. */
+/** A number of multiprocessors. CUDA 2.0 or earlier. */
 typedef struct CUexecAffinitySmCount_st {
   unsigned int val;
 } CUexecAffinitySmCount_v1;
-/** A number of multiprocessors. CUDA 11.4. */
+/** A number of multiprocessors. CUDA 2.0 or earlier. */
 typedef CUexecAffinitySmCount_v1 CUexecAffinitySmCount;
 
-/** How a context is bound to part of a device, with its value. CUDA 11.4. */
+/** How a context is bound to part of a device, with its value. CUDA 2.0 or earlier. */
 typedef struct CUexecAffinityParam_st {
   CUexecAffinityType type;
   union {
     CUexecAffinitySmCount smCount;
   } param;
 } CUexecAffinityParam_v1;
-/** How a context is bound to part of a device, with its value. CUDA 11.4. */
+/** How a context is bound to part of a device, with its value. CUDA 2.0 or earlier. */
 typedef CUexecAffinityParam_v1 CUexecAffinityParam;
 
-/** The graphics API that a context shares a queue with. CUDA 12.5. */
+/** The graphics API that a context shares a queue with. CUDA 2.0 or earlier. */
 typedef enum CUcigDataType_enum {
   CIG_DATA_TYPE_D3D12_COMMAND_QUEUE = 0x1,
   CIG_DATA_TYPE_NV_BLOB = 0x2
 } CUcigDataType;
 
-/** The graphics queue that a context shares. CUDA 12.5. */
+/** The graphics queue that a context shares. CUDA 2.0 or earlier. */
 typedef struct CUctxCigParam_st {
   CUcigDataType sharedDataType;
   void *sharedData;
 } CUctxCigParam;
 
-/** Further parameters of a new context. CUDA 12.5. */
+/** Further parameters of a new context. CUDA 2.0 or earlier. */
 typedef struct CUctxCreateParams_st {
   CUexecAffinityParam *execAffinityParams;
   int numExecAffinityParams;
@@ -1377,7 +1377,7 @@ typedef struct CUlibraryHostUniversalFunctionAndDataTable_st {
   size_t dataWindowSize;
 } CUlibraryHostUniversalFunctionAndDataTable;
 
-/** What every driver function returns; 0 is success. CUDA 2.0. */
+/** What every driver function returns; 0 is success. CUDA 2.0 or earlier. */
 typedef enum cudaError_enum {
   CUDA_SUCCESS = 0,
   CUDA_ERROR_INVALID_VALUE = 1,
@@ -1532,7 +1532,7 @@ typedef size_t(CUDA_CB *CUoccupancyB2DSize)(int blockSize);
 #define CU_MEMHOSTREGISTER_IOMEMORY 0x04
 #define CU_MEMHOSTREGISTER_READ_ONLY 0x08
 
-/** A copy of a rectangle. CUDA 3.2. */
+/** A copy of a rectangle. CUDA 2.0 or earlier. */
 typedef struct CUDA_MEMCPY2D_st {
   size_t srcXInBytes;
   size_t srcY;
@@ -1551,10 +1551,10 @@ typedef struct CUDA_MEMCPY2D_st {
   size_t WidthInBytes;
   size_t Height;
 } CUDA_MEMCPY2D_v2;
-/** A copy of a rectangle. CUDA 3.2. */
+/** A copy of a rectangle. CUDA 2.0 or earlier. */
 typedef CUDA_MEMCPY2D_v2 CUDA_MEMCPY2D;
 
-/** A copy of a box. CUDA 3.2. */
+/** A copy of a box. CUDA 2.0 or earlier. */
 typedef struct CUDA_MEMCPY3D_st {
   size_t srcXInBytes;
   size_t srcY;
@@ -1582,7 +1582,7 @@ typedef struct CUDA_MEMCPY3D_st {
   size_t Height;
   size_t Depth;
 } CUDA_MEMCPY3D_v2;
-/** A copy of a box. CUDA 3.2. */
+/** A copy of a box. CUDA 2.0 or earlier. */
 typedef CUDA_MEMCPY3D_v2 CUDA_MEMCPY3D;
 
 /** A copy of a box between two contexts. CUDA 4.0. */
@@ -1624,17 +1624,17 @@ typedef struct CUDA_MEMCPY_NODE_PARAMS_st {
   CUDA_MEMCPY3D copyParams;
 } CUDA_MEMCPY_NODE_PARAMS;
 
-/** An array of one or two dimensions: sizes in elements. CUDA 3.2. */
+/** An array of one or two dimensions: sizes in elements. CUDA 2.0 or earlier. */
 typedef struct CUDA_ARRAY_DESCRIPTOR_st {
   size_t Width;
   size_t Height;
   CUarray_format Format;
   unsigned int NumChannels;
 } CUDA_ARRAY_DESCRIPTOR_v2;
-/** An array of one or two dimensions: sizes in elements. CUDA 3.2. */
+/** An array of one or two dimensions: sizes in elements. CUDA 2.0 or earlier. */
 typedef CUDA_ARRAY_DESCRIPTOR_v2 CUDA_ARRAY_DESCRIPTOR;
 
-/** An array: sizes in elements. CUDA 3.2. */
+/** An array: sizes in elements. CUDA 2.0 or earlier. */
 typedef struct CUDA_ARRAY3D_DESCRIPTOR_st {
   size_t Width;
   size_t Height;
@@ -1643,7 +1643,7 @@ typedef struct CUDA_ARRAY3D_DESCRIPTOR_st {
   unsigned int NumChannels;
   unsigned int Flags;
 } CUDA_ARRAY3D_DESCRIPTOR_v2;
-/** An array: sizes in elements. CUDA 3.2. */
+/** An array: sizes in elements. CUDA 2.0 or earlier. */
 typedef CUDA_ARRAY3D_DESCRIPTOR_v2 CUDA_ARRAY3D_DESCRIPTOR;
 #define CU_ARRAY_SPARSE_PROPERTIES_SINGLE_MIPTAIL 0x1
 
@@ -2054,7 +2054,7 @@ typedef enum CUmemAccess_flags_enum {
   CU_MEM_ACCESS_FLAGS_PROT_MAX = 0x7FFFFFFF
 } CUmemAccess_flags;
 
-/** What sort of place memory is in. CUDA 10.2. */
+/** What sort of place memory is in. CUDA 8.0. */
 typedef enum CUmemLocationType_enum {
   CU_MEM_LOCATION_TYPE_INVALID = 0x0,
   CU_MEM_LOCATION_TYPE_NONE = 0x0,
@@ -2145,12 +2145,12 @@ typedef struct CUarrayMapInfo_st {
 /** One mapping of memory into tiles. CUDA 11.1. */
 typedef CUarrayMapInfo_v1 CUarrayMapInfo;
 
-/** A place of memory: a device, the host, a NUMA node. CUDA 10.2. */
+/** A place of memory: a device, the host, a NUMA node. CUDA 8.0. */
 typedef struct CUmemLocation_st {
   CUmemLocationType type;
   int id;
 } CUmemLocation_v1;
-/** A place of memory: a device, the host, a NUMA node. CUDA 10.2. */
+/** A place of memory: a device, the host, a NUMA node. CUDA 8.0. */
 typedef CUmemLocation_v1 CUmemLocation;
 
 /** Whether memory is compressible. */
@@ -2201,7 +2201,7 @@ typedef struct CUmemAccessDesc_st {
 /** What access a place has. CUDA 10.2. */
 typedef CUmemAccessDesc_v1 CUmemAccessDesc;
 
-/** Why an executable graph could not be updated. CUDA 12.0. */
+/** Why an executable graph could not be updated. CUDA 10.2. */
 typedef enum CUgraphExecUpdateResult_enum {
   CU_GRAPH_EXEC_UPDATE_SUCCESS = 0x0,
   CU_GRAPH_EXEC_UPDATE_ERROR = 0x1,
@@ -2214,13 +2214,13 @@ typedef enum CUgraphExecUpdateResult_enum {
   CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED = 0x8
 } CUgraphExecUpdateResult;
 
-/** Why an executable graph could not be updated, and the node. CUDA 12.0. */
+/** Why an executable graph could not be updated, and the node. CUDA 10.2. */
 typedef struct CUgraphExecUpdateResultInfo_st {
   CUgraphExecUpdateResult result;
   CUgraphNode errorNode;
   CUgraphNode errorFromNode;
 } CUgraphExecUpdateResultInfo_v1;
-/** Why an executable graph could not be updated, and the node. CUDA 12.0. */
+/** Why an executable graph could not be updated, and the node. CUDA 10.2. */
 typedef CUgraphExecUpdateResultInfo_v1 CUgraphExecUpdateResultInfo;
 
 /** Attributes of pools. CUDA 11.2. */
@@ -2262,7 +2262,7 @@ typedef enum CUmemcpyFlags_enum {
   CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE = 0x1
 } CUmemcpyFlags;
 
-/** When the source of a batched copy is read. CUDA 13.0. */
+/** When the source of a batched copy is read. CUDA 12.8. */
 typedef enum CUmemcpySrcAccessOrder_enum {
   CU_MEMCPY_SRC_ACCESS_ORDER_INVALID = 0x0,
   CU_MEMCPY_SRC_ACCESS_ORDER_STREAM = 0x1,
@@ -2271,42 +2271,42 @@ typedef enum CUmemcpySrcAccessOrder_enum {
   CU_MEMCPY_SRC_ACCESS_ORDER_MAX = 0x7FFFFFFF
 } CUmemcpySrcAccessOrder;
 
-/** Attributes of batched copies. CUDA 13.0. */
+/** Attributes of batched copies. CUDA 12.8. */
 typedef struct CUmemcpyAttributes_st {
   CUmemcpySrcAccessOrder srcAccessOrder;
   CUmemLocation srcLocHint;
   CUmemLocation dstLocHint;
   unsigned int flags;
 } CUmemcpyAttributes_v1;
-/** Attributes of batched copies. CUDA 13.0. */
+/** Attributes of batched copies. CUDA 12.8. */
 typedef CUmemcpyAttributes_v1 CUmemcpyAttributes;
 
-/** Whether an end of a batched copy is a pointer or an array. CUDA 13.0. */
+/** Whether an end of a batched copy is a pointer or an array. CUDA 12.8. */
 typedef enum CUmemcpy3DOperandType_enum {
   CU_MEMCPY_OPERAND_TYPE_POINTER = 0x1,
   CU_MEMCPY_OPERAND_TYPE_ARRAY = 0x2,
   CU_MEMCPY_OPERAND_TYPE_MAX = 0x7FFFFFFF
 } CUmemcpy3DOperandType;
 
-/** A position in an array. CUDA 13.0. */
+/** A position in an array. CUDA 12.8. */
 typedef struct CUoffset3D_st {
   size_t x;
   size_t y;
   size_t z;
 } CUoffset3D_v1;
-/** A position in an array. CUDA 13.0. */
+/** A position in an array. CUDA 12.8. */
 typedef CUoffset3D_v1 CUoffset3D;
 
-/** A size in an array. CUDA 13.0. */
+/** A size in an array. CUDA 12.8. */
 typedef struct CUextent3D_st {
   size_t width;
   size_t height;
   size_t depth;
 } CUextent3D_v1;
-/** A size in an array. CUDA 13.0. */
+/** A size in an array. CUDA 12.8. */
 typedef CUextent3D_v1 CUextent3D;
 
-/** An end of a batched copy. CUDA 13.0. */
+/** An end of a batched copy. CUDA 12.8. */
 typedef struct CUmemcpy3DOperand_st {
   CUmemcpy3DOperandType type;
   union {
@@ -2322,10 +2322,10 @@ typedef struct CUmemcpy3DOperand_st {
     } array;
   } op;
 } CUmemcpy3DOperand_v1;
-/** An end of a batched copy. CUDA 13.0. */
+/** An end of a batched copy. CUDA 12.8. */
 typedef CUmemcpy3DOperand_v1 CUmemcpy3DOperand;
 
-/** One copy of a batch. CUDA 13.0. */
+/** One copy of a batch. CUDA 12.8. */
 typedef struct CUDA_MEMCPY3D_BATCH_OP_st {
   CUmemcpy3DOperand src;
   CUmemcpy3DOperand dst;
@@ -2333,7 +2333,7 @@ typedef struct CUDA_MEMCPY3D_BATCH_OP_st {
   CUmemcpySrcAccessOrder srcAccessOrder;
   unsigned int flags;
 } CUDA_MEMCPY3D_BATCH_OP_v1;
-/** One copy of a batch. CUDA 13.0. */
+/** One copy of a batch. CUDA 12.8. */
 typedef CUDA_MEMCPY3D_BATCH_OP_v1 CUDA_MEMCPY3D_BATCH_OP;
 
 /** Parameters of an allocation node; dptr is an output. CUDA 11.4. */
@@ -2663,35 +2663,35 @@ CUresult CUDAAPI cuGetErrorString(CUresult error, const char **pStr);
 /** Gives the name of an error code, a static string. CUDA 6.0. */
 CUresult CUDAAPI cuGetErrorName(CUresult error, const char **pStr);
 
-/** Starts the driver; every other function but cuDriverGetVersion needs it. Flags must be 0. CUDA 2.0. */
+/** Starts the driver; every other function but cuDriverGetVersion needs it. Flags must be 0. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuInit(unsigned int Flags);
 
 /** Gives the CUDA version of the driver: major * 1000 + minor * 10. CUDA 2.2. */
 CUresult CUDAAPI cuDriverGetVersion(int *driverVersion);
 
-/** Gives the handle of a device by its ordinal. CUDA 2.0. */
+/** Gives the handle of a device by its ordinal. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuDeviceGet(CUdevice *device, int ordinal);
 
-/** Counts the devices. CUDA 2.0. */
+/** Counts the devices. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuDeviceGetCount(int *count);
 
-/** Writes the name of a device, cut to len bytes with its NUL. CUDA 2.0. */
+/** Writes the name of a device, cut to len bytes with its NUL. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuDeviceGetName(char *name, int len, CUdevice dev);
 
-/** Gives the identifier of a device, which stays the same over reboots. CUDA 11.4. */
+/** Gives the identifier of a device, which stays the same over reboots. CUDA 9.2. */
 CUresult CUDAAPI cuDeviceGetUuid(CUuuid *uuid, CUdevice dev);
 
 /** Gives the Windows identifier of a device. NOT_SUPPORTED elsewhere. CUDA 10.0. */
 CUresult CUDAAPI cuDeviceGetLuid(char *luid, unsigned int *deviceNodeMask, CUdevice dev);
 
-/** Gives the memory of a device. CUDA 3.2. */
+/** Gives the memory of a device. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuDeviceTotalMem(size_t *bytes, CUdevice dev);
 
 /** Gives how many elements a 1D texture of linear memory can have. CUDA 11.1. */
 CUresult CUDAAPI cuDeviceGetTexture1DLinearMaxWidth(
     size_t *maxWidthInElements, CUarray_format format, unsigned numChannels, CUdevice dev);
 
-/** Reads a fact about a device. CUDA 2.0. */
+/** Reads a fact about a device. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev);
 
 /** Tells which atomic operations on host memory a device does by itself; one mask for each operation. CUDA 13.0. */
@@ -2717,37 +2717,37 @@ CUresult CUDAAPI cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type
 CUresult CUDAAPI cuFlushGPUDirectRDMAWrites(
     CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope);
 
-/** Reads some limits of a device. Replaced by cuDeviceGetAttribute. Deprecated. CUDA 2.0. */
+/** Reads some limits of a device. Replaced by cuDeviceGetAttribute. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuDeviceGetProperties(CUdevprop *prop, CUdevice dev);
 
-/** Gives the compute capability of a device. Replaced by cuDeviceGetAttribute. Deprecated. CUDA 2.0. */
+/** Gives the compute capability of a device. Replaced by cuDeviceGetAttribute. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuDeviceComputeCapability(int *major, int *minor, CUdevice dev);
 
 /** Gives the context that the runtime uses on a device, making it if need be, and counts one more user. CUDA 7.0. */
 CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev);
 
-/** Counts one user of the primary context less; the last release ends it. CUDA 11.0. */
+/** Counts one user of the primary context less; the last release ends it. CUDA 7.0. */
 CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice dev);
 
-/** Sets the flags of the primary context. CUDA 11.0. */
+/** Sets the flags of the primary context. CUDA 7.0. */
 CUresult CUDAAPI cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags);
 
 /** Tells whether the primary context is alive, and its flags. CUDA 7.0. */
 CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active);
 
-/** Ends the primary context, whoever uses it. CUDA 11.0. */
+/** Ends the primary context, whoever uses it. CUDA 7.0. */
 CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice dev);
 
-/** Makes a context and makes it current. ctxCreateParams may be NULL. CUDA 12.5. */
+/** Makes a context and makes it current. ctxCreateParams may be NULL. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuCtxCreate(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev);
 
-/** Ends a context with all that belongs to it. CUDA 4.0. */
+/** Ends a context with all that belongs to it. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuCtxDestroy(CUcontext ctx);
 
-/** Makes a context current, on top of the thread's stack. CUDA 4.0. */
+/** Makes a context current, on top of the thread's stack. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuCtxPushCurrent(CUcontext ctx);
 
-/** Takes the current context off the thread's stack. CUDA 4.0. */
+/** Takes the current context off the thread's stack. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuCtxPopCurrent(CUcontext *pctx);
 
 /** Replaces the current context; NULL takes it away. CUDA 4.0. */
@@ -2756,7 +2756,7 @@ CUresult CUDAAPI cuCtxSetCurrent(CUcontext ctx);
 /** Gives the current context, or NULL. CUDA 4.0. */
 CUresult CUDAAPI cuCtxGetCurrent(CUcontext *pctx);
 
-/** Gives the device of the current context. CUDA 2.0. */
+/** Gives the device of the current context. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuCtxGetDevice(CUdevice *device);
 
 /** Gives the device of a context; NULL is the current one. CUDA 13.0. */
@@ -2771,7 +2771,7 @@ CUresult CUDAAPI cuCtxSetFlags(unsigned int flags);
 /** Gives a number that no other context of the process has or had. CUDA 12.0. */
 CUresult CUDAAPI cuCtxGetId(CUcontext ctx, unsigned long long *ctxId);
 
-/** Waits until all work of the current context is done. CUDA 2.0. */
+/** Waits until all work of the current context is done. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuCtxSynchronize(void);
 
 /** Waits until all work of a context is done. CUDA 13.0. */
@@ -2807,10 +2807,10 @@ CUresult CUDAAPI cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent);
 /** Lets all later work of a context wait for an event. CUDA 12.5. */
 CUresult CUDAAPI cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent);
 
-/** Counts one more user of the current context. Replaced by primary contexts. Deprecated. CUDA 2.0. */
+/** Counts one more user of the current context. Replaced by primary contexts. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuCtxAttach(CUcontext *pctx, unsigned int flags);
 
-/** Counts one user of a context less. Replaced by primary contexts. Deprecated. CUDA 2.0. */
+/** Counts one user of a context less. Replaced by primary contexts. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuCtxDetach(CUcontext ctx);
 
 /** Gives the width of shared-memory banks. Deprecated. CUDA 4.2. */
@@ -2819,26 +2819,26 @@ __CUDA_DEPRECATED CUresult CUDAAPI cuCtxGetSharedMemConfig(CUsharedconfig *pConf
 /** Sets the width of shared-memory banks; a wish. Deprecated. CUDA 4.2. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuCtxSetSharedMemConfig(CUsharedconfig config);
 
-/** Loads a module from a file of PTX, cubin or fat binary. CUDA 2.0. */
+/** Loads a module from a file of PTX, cubin or fat binary. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuModuleLoad(CUmodule *module, const char *fname);
 
-/** Loads a module from memory: PTX text with its NUL, a cubin or a fat binary. CUDA 2.0. */
+/** Loads a module from memory: PTX text with its NUL, a cubin or a fat binary. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuModuleLoadData(CUmodule *module, const void *image);
 
 /** As cuModuleLoadData, with options for the compiler; those for output are written back. CUDA 2.1. */
 CUresult CUDAAPI cuModuleLoadDataEx(
     CUmodule *module, const void *image, unsigned int numOptions, CUjit_option *options, void **optionValues);
 
-/** Loads the part of a fat binary that suits the device. CUDA 2.0. */
+/** Loads the part of a fat binary that suits the device. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin);
 
-/** Unloads a module of the current context. CUDA 2.0. */
+/** Unloads a module of the current context. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuModuleUnload(CUmodule hmod);
 
 /** Tells whether functions are loaded at once or at first use. CUDA 11.7. */
 CUresult CUDAAPI cuModuleGetLoadingMode(CUmoduleLoadingMode *mode);
 
-/** Finds a kernel of a module by its mangled name. NOT_FOUND when there is none. CUDA 2.0. */
+/** Finds a kernel of a module by its mangled name. NOT_FOUND when there is none. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name);
 
 /** Counts the kernels of a module. CUDA 12.4. */
@@ -2847,19 +2847,19 @@ CUresult CUDAAPI cuModuleGetFunctionCount(unsigned int *count, CUmodule mod);
 /** Lists kernels of a module. CUDA 12.4. */
 CUresult CUDAAPI cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunctions, CUmodule mod);
 
-/** Finds a variable of a module: address and size. Either output may be NULL. CUDA 3.2. */
+/** Finds a variable of a module: address and size. Either output may be NULL. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuModuleGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name);
 
-/** Begins linking. The option values stay in use until cuLinkDestroy. CUDA 6.5. */
+/** Begins linking. The option values stay in use until cuLinkDestroy. CUDA 5.5. */
 CUresult CUDAAPI cuLinkCreate(
     unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut);
 
-/** Adds an image in memory to a link. CUDA 6.5. */
+/** Adds an image in memory to a link. CUDA 5.5. */
 CUresult CUDAAPI cuLinkAddData(
     CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned int numOptions,
     CUjit_option *options, void **optionValues);
 
-/** Adds a file to a link. CUDA 6.5. */
+/** Adds a file to a link. CUDA 5.5. */
 CUresult CUDAAPI cuLinkAddFile(
     CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions, CUjit_option *options,
     void **optionValues);
@@ -2870,7 +2870,7 @@ CUresult CUDAAPI cuLinkComplete(CUlinkState state, void **cubinOut, size_t *size
 /** Releases a link and its image. CUDA 5.5. */
 CUresult CUDAAPI cuLinkDestroy(CUlinkState state);
 
-/** Finds a texture reference of a module. Deprecated. CUDA 2.0. */
+/** Finds a texture reference of a module. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *name);
 
 /** Finds a surface reference of a module. Deprecated. CUDA 3.0. */
@@ -2933,34 +2933,34 @@ CUresult CUDAAPI cuKernelGetName(const char **name, CUkernel hfunc);
 /** Gives place and size of a kernel's parameter. INVALID_VALUE past the last. CUDA 12.4. */
 CUresult CUDAAPI cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t *paramOffset, size_t *paramSize);
 
-/** Gives the free and the whole memory of the current device. CUDA 3.2. */
+/** Gives the free and the whole memory of the current device. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemGetInfo(size_t *free, size_t *total);
 
-/** Allocates device memory, aligned to 256 bytes at least. CUDA 3.2. */
+/** Allocates device memory, aligned to 256 bytes at least. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemAlloc(CUdeviceptr *dptr, size_t bytesize);
 
 /** Allocates device memory for rows, padded so that accesses to each row are aligned; gives the distance between rows.
- *  CUDA 3.2.
+ *  CUDA 2.0 or earlier.
  */
 CUresult CUDAAPI cuMemAllocPitch(
     CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes);
 
-/** Releases device memory, after the work that may use it. 0 is allowed. CUDA 3.2. */
+/** Releases device memory, after the work that may use it. 0 is allowed. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemFree(CUdeviceptr dptr);
 
-/** Gives beginning and size of the allocation that an address is in. CUDA 3.2. */
+/** Gives beginning and size of the allocation that an address is in. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemGetAddressRange(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr);
 
-/** Allocates pinned host memory. CUDA 3.2. */
+/** Allocates pinned host memory. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemAllocHost(void **pp, size_t bytesize);
 
-/** Releases pinned host memory. CUDA 2.0. */
+/** Releases pinned host memory. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemFreeHost(void *p);
 
 /** Allocates pinned host memory with flags: portable, mapped, write-combined. CUDA 2.2. */
 CUresult CUDAAPI cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags);
 
-/** Gives the device's address of pinned host memory. CUDA 3.2. */
+/** Gives the device's address of pinned host memory. CUDA 2.2. */
 CUresult CUDAAPI cuMemHostGetDevicePointer(CUdeviceptr *pdptr, void *p, unsigned int Flags);
 
 /** Gives the flags that pinned host memory was allocated with. CUDA 2.3. */
@@ -2991,13 +2991,13 @@ CUresult CUDAAPI cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
 /** Gives a handle by which another process can open memory. CUDA 4.1. */
 CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr);
 
-/** Maps memory of another process. CUDA 11.0. */
+/** Maps memory of another process. CUDA 4.1. */
 CUresult CUDAAPI cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags);
 
 /** Unmaps memory of another process. CUDA 4.1. */
 CUresult CUDAAPI cuIpcCloseMemHandle(CUdeviceptr dptr);
 
-/** Pins host memory that the program allocated. CUDA 6.5. */
+/** Pins host memory that the program allocated. CUDA 4.0. */
 CUresult CUDAAPI cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags);
 
 /** Unpins host memory. CUDA 4.0. */
@@ -3010,37 +3010,37 @@ CUresult CUDAAPI cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount);
 CUresult CUDAAPI cuMemcpyPeer(
     CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount);
 
-/** Copies from host to device. CUDA 3.2. */
+/** Copies from host to device. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpyHtoD(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount);
 
-/** Copies from device to host. CUDA 3.2. */
+/** Copies from device to host. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpyDtoH(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount);
 
-/** Copies within a device. CUDA 3.2. */
+/** Copies within a device. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpyDtoD(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount);
 
-/** Copies from device memory to an array. CUDA 3.2. */
+/** Copies from device memory to an array. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpyDtoA(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount);
 
-/** Copies from an array to device memory. CUDA 3.2. */
+/** Copies from an array to device memory. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpyAtoD(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 
-/** Copies from host memory to an array. CUDA 3.2. */
+/** Copies from host memory to an array. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpyHtoA(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount);
 
-/** Copies from an array to host memory. CUDA 3.2. */
+/** Copies from an array to host memory. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpyAtoH(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 
-/** Copies between arrays. CUDA 3.2. */
+/** Copies between arrays. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpyAtoA(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 
-/** Copies a rectangle. The pitches must suit the device. CUDA 3.2. */
+/** Copies a rectangle. The pitches must suit the device. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpy2D(const CUDA_MEMCPY2D *pCopy);
 
-/** Copies a rectangle of any pitch. CUDA 3.2. */
+/** Copies a rectangle of any pitch. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpy2DUnaligned(const CUDA_MEMCPY2D *pCopy);
 
-/** Copies a box. CUDA 3.2. */
+/** Copies a box. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpy3D(const CUDA_MEMCPY3D *pCopy);
 
 /** Copies a box between two contexts. CUDA 4.0. */
@@ -3054,57 +3054,57 @@ CUresult CUDAAPI cuMemcpyPeerAsync(
     CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount,
     CUstream hStream);
 
-/** As cuMemcpyHtoD, in stream order. From pageable memory it returns when that has been read. CUDA 3.2. */
+/** As cuMemcpyHtoD, in stream order. From pageable memory it returns when that has been read. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpyHtoDAsync(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream);
 
-/** As cuMemcpyDtoH, in stream order. CUDA 3.2. */
+/** As cuMemcpyDtoH, in stream order. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
 
-/** As cuMemcpyDtoD, in stream order. CUDA 3.2. */
+/** As cuMemcpyDtoD, in stream order. CUDA 3.0. */
 CUresult CUDAAPI cuMemcpyDtoDAsync(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
 
-/** As cuMemcpyHtoA, in stream order. CUDA 3.2. */
+/** As cuMemcpyHtoA, in stream order. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpyHtoAAsync(
     CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream);
 
-/** As cuMemcpyAtoH, in stream order. CUDA 3.2. */
+/** As cuMemcpyAtoH, in stream order. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpyAtoHAsync(
     void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream);
 
-/** As cuMemcpy2D, in stream order. CUDA 3.2. */
+/** As cuMemcpy2D, in stream order. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpy2DAsync(const CUDA_MEMCPY2D *pCopy, CUstream hStream);
 
-/** As cuMemcpy3D, in stream order. CUDA 3.2. */
+/** As cuMemcpy3D, in stream order. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpy3DAsync(const CUDA_MEMCPY3D *pCopy, CUstream hStream);
 
 /** As cuMemcpy3DPeer, in stream order. CUDA 4.0. */
 CUresult CUDAAPI cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream);
 
-/** Copies many ranges in stream order; among themselves they have none. CUDA 13.0. */
+/** Copies many ranges in stream order; among themselves they have none. CUDA 12.8. */
 CUresult CUDAAPI cuMemcpyBatchAsync(
     CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs,
     size_t numAttrs, CUstream hStream);
 
-/** Copies many boxes in stream order; among themselves they have none. CUDA 13.0. */
+/** Copies many boxes in stream order; among themselves they have none. CUDA 12.8. */
 CUresult CUDAAPI cuMemcpy3DBatchAsync(
     size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream);
 
-/** Sets N bytes. CUDA 3.2. */
+/** Sets N bytes. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemsetD8(CUdeviceptr dstDevice, unsigned char uc, size_t N);
 
-/** Sets N values of 16 bits; the address must be aligned. CUDA 3.2. */
+/** Sets N values of 16 bits; the address must be aligned. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemsetD16(CUdeviceptr dstDevice, unsigned short us, size_t N);
 
-/** Sets N values of 32 bits; the address must be aligned. CUDA 3.2. */
+/** Sets N values of 32 bits; the address must be aligned. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemsetD32(CUdeviceptr dstDevice, unsigned int ui, size_t N);
 
-/** Sets a rectangle of bytes. CUDA 3.2. */
+/** Sets a rectangle of bytes. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemsetD2D8(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height);
 
-/** Sets a rectangle of 16-bit values. CUDA 3.2. */
+/** Sets a rectangle of 16-bit values. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemsetD2D16(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height);
 
-/** Sets a rectangle of 32-bit values. CUDA 3.2. */
+/** Sets a rectangle of 32-bit values. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemsetD2D32(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height);
 
 /** As cuMemsetD8, in stream order. CUDA 3.2. */
@@ -3128,10 +3128,10 @@ CUresult CUDAAPI cuMemsetD2D16Async(
 CUresult CUDAAPI cuMemsetD2D32Async(
     CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream);
 
-/** Makes an array of one or two dimensions. CUDA 3.2. */
+/** Makes an array of one or two dimensions. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuArrayCreate(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray);
 
-/** Describes an array of one or two dimensions. CUDA 3.2. */
+/** Describes an array of one or two dimensions. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray);
 
 /** Describes how a sparse array is tiled. CUDA 11.1. */
@@ -3152,13 +3152,13 @@ CUresult CUDAAPI cuMipmappedArrayGetMemoryRequirements(
 /** Gives one plane of an array of several. CUDA 11.2. */
 CUresult CUDAAPI cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray, unsigned int planeIdx);
 
-/** Destroys an array. CUDA 2.0. */
+/** Destroys an array. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuArrayDestroy(CUarray hArray);
 
-/** Makes an array of up to three dimensions, layered or of cube maps. CUDA 3.2. */
+/** Makes an array of up to three dimensions, layered or of cube maps. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray);
 
-/** Describes an array. CUDA 3.2. */
+/** Describes an array. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray);
 
 /** Makes an array with levels of detail. CUDA 5.0. */
@@ -3306,11 +3306,11 @@ CUresult CUDAAPI cuMulticastGetGranularity(
 /** Reads a fact about an address. INVALID_VALUE when the driver does not know it. CUDA 4.0. */
 CUresult CUDAAPI cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr);
 
-/** Moves pages of managed memory to a location in stream order. CUDA 12.2. */
+/** Moves pages of managed memory to a location in stream order. CUDA 8.0. */
 CUresult CUDAAPI cuMemPrefetchAsync(
     CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream);
 
-/** Advises how managed memory will be used. CUDA 12.2. */
+/** Advises how managed memory will be used. CUDA 8.0. */
 CUresult CUDAAPI cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location);
 
 /** Moves pages of many ranges in stream order. CUDA 13.0. */
@@ -3343,7 +3343,7 @@ CUresult CUDAAPI cuPointerSetAttribute(const void *value, CUpointer_attribute at
 CUresult CUDAAPI cuPointerGetAttributes(
     unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr);
 
-/** Makes a stream. CUDA 2.0. */
+/** Makes a stream. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuStreamCreate(CUstream *phStream, unsigned int Flags);
 
 /** Makes a stream with a priority, limited to what the device has. CUDA 5.5. */
@@ -3373,7 +3373,7 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned in
 /** Calls a host function in stream order; later work waits for it. It must call no CUDA. CUDA 5.0. */
 CUresult CUDAAPI cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags);
 
-/** From now on work on a stream becomes nodes of a graph instead of running. CUDA 10.1. */
+/** From now on work on a stream becomes nodes of a graph instead of running. CUDA 10.0. */
 CUresult CUDAAPI cuStreamBeginCapture(CUstream hStream, CUstreamCaptureMode mode);
 
 /** As cuStreamBeginCapture, into a graph that exists. CUDA 12.3. */
@@ -3390,12 +3390,12 @@ CUresult CUDAAPI cuStreamEndCapture(CUstream hStream, CUgraph *phGraph);
 /** Tells whether a stream is being captured. CUDA 10.0. */
 CUresult CUDAAPI cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus);
 
-/** Describes the capture of a stream: its id, graph and where the next node will be attached. CUDA 12.3. */
+/** Describes the capture of a stream: its id, graph and where the next node will be attached. CUDA 10.1. */
 CUresult CUDAAPI cuStreamGetCaptureInfo(
     CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
     const CUgraphNode **dependencies_out, const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out);
 
-/** Changes where the next captured node will be attached. CUDA 12.3. */
+/** Changes where the next captured node will be attached. CUDA 11.3. */
 CUresult CUDAAPI cuStreamUpdateCaptureDependencies(
     CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies,
     unsigned int flags);
@@ -3403,13 +3403,13 @@ CUresult CUDAAPI cuStreamUpdateCaptureDependencies(
 /** Says from which stream managed memory is used, so that others need not wait. CUDA 6.0. */
 CUresult CUDAAPI cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags);
 
-/** Tells whether all work of a stream is done: NOT_READY if not. CUDA 2.0. */
+/** Tells whether all work of a stream is done: NOT_READY if not. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuStreamQuery(CUstream hStream);
 
-/** Waits until all work of a stream is done. CUDA 2.0. */
+/** Waits until all work of a stream is done. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuStreamSynchronize(CUstream hStream);
 
-/** Destroys a stream; its work is still done. CUDA 4.0. */
+/** Destroys a stream; its work is still done. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuStreamDestroy(CUstream hStream);
 
 /** Copies the attributes of a stream. CUDA 11.0. */
@@ -3421,25 +3421,25 @@ CUresult CUDAAPI cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUs
 /** Sets an attribute of a stream. CUDA 11.0. */
 CUresult CUDAAPI cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *value);
 
-/** Makes an event. CUDA 2.0. */
+/** Makes an event. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuEventCreate(CUevent *phEvent, unsigned int Flags);
 
-/** Records an event in stream order; earlier recordings are forgotten. CUDA 2.0. */
+/** Records an event in stream order; earlier recordings are forgotten. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuEventRecord(CUevent hEvent, CUstream hStream);
 
 /** As cuEventRecord, with flags. CUDA 11.1. */
 CUresult CUDAAPI cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags);
 
-/** Tells whether the work before an event is done: NOT_READY if not. CUDA 2.0. */
+/** Tells whether the work before an event is done: NOT_READY if not. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuEventQuery(CUevent hEvent);
 
-/** Waits until the work before an event is done. CUDA 2.0. */
+/** Waits until the work before an event is done. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuEventSynchronize(CUevent hEvent);
 
-/** Destroys an event. CUDA 4.0. */
+/** Destroys an event. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuEventDestroy(CUevent hEvent);
 
-/** Gives the milliseconds between two events. NOT_READY while either is pending. CUDA 12.8. */
+/** Gives the milliseconds between two events. NOT_READY while either is pending. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd);
 
 /** Imports memory of another API. CUDA 10.0. */
@@ -3474,19 +3474,19 @@ CUresult CUDAAPI cuWaitExternalSemaphoresAsync(
 /** Releases an imported semaphore. CUDA 10.0. */
 CUresult CUDAAPI cuDestroyExternalSemaphore(CUexternalSemaphore extSem);
 
-/** Lets a stream wait until a word in memory fulfils a condition. CUDA 11.7. */
+/** Lets a stream wait until a word in memory fulfils a condition. CUDA 8.0. */
 CUresult CUDAAPI cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 
-/** As cuStreamWaitValue32, for 64 bits. CUDA 11.7. */
+/** As cuStreamWaitValue32, for 64 bits. CUDA 9.0. */
 CUresult CUDAAPI cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 
-/** Writes a word to memory in stream order. CUDA 11.7. */
+/** Writes a word to memory in stream order. CUDA 8.0. */
 CUresult CUDAAPI cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 
-/** As cuStreamWriteValue32, for 64 bits. CUDA 11.7. */
+/** As cuStreamWriteValue32, for 64 bits. CUDA 9.0. */
 CUresult CUDAAPI cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 
-/** Does several waits and writes in stream order. CUDA 11.7. */
+/** Does several waits and writes in stream order. CUDA 8.0. */
 CUresult CUDAAPI cuStreamBatchMemOp(
     CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
 
@@ -3539,34 +3539,34 @@ __CUDA_DEPRECATED CUresult CUDAAPI cuLaunchCooperativeKernelMultiDevice(
 /** Calls a host function in stream order. It must call no CUDA. CUDA 10.0. */
 CUresult CUDAAPI cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData);
 
-/** Sets the block of the next launch. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0. */
+/** Sets the block of the next launch. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z);
 
-/** Sets the dynamic shared memory of the next launch. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0. */
+/** Sets the dynamic shared memory of the next launch. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuFuncSetSharedSize(CUfunction hfunc, unsigned int bytes);
 
-/** Sets the size of a function's parameters. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0. */
+/** Sets the size of a function's parameters. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuParamSetSize(CUfunction hfunc, unsigned int numbytes);
 
-/** Sets an integer parameter. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0. */
+/** Sets an integer parameter. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuParamSeti(CUfunction hfunc, int offset, unsigned int value);
 
-/** Sets a float parameter. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0. */
+/** Sets a float parameter. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuParamSetf(CUfunction hfunc, int offset, float value);
 
-/** Sets any parameter. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0. */
+/** Sets any parameter. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuParamSetv(CUfunction hfunc, int offset, void *ptr, unsigned int numbytes);
 
-/** Runs one block. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0. */
+/** Runs one block. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuLaunch(CUfunction f);
 
-/** Runs a grid. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0. */
+/** Runs a grid. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuLaunchGrid(CUfunction f, int grid_width, int grid_height);
 
-/** Runs a grid in stream order. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0. */
+/** Runs a grid in stream order. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height, CUstream hStream);
 
-/** Makes a texture reference known to a function. Without effect. Deprecated. CUDA 2.0. */
+/** Makes a texture reference known to a function. Without effect. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef);
 
 /** Sets the width of shared-memory banks for a function; a wish. Deprecated. CUDA 4.2. */
@@ -3575,15 +3575,15 @@ __CUDA_DEPRECATED CUresult CUDAAPI cuFuncSetSharedMemConfig(CUfunction hfunc, CU
 /** Makes an empty graph. CUDA 10.0. */
 CUresult CUDAAPI cuGraphCreate(CUgraph *phGraph, unsigned int flags);
 
-/** Adds a kernel launch to a graph. CUDA 12.0. */
+/** Adds a kernel launch to a graph. CUDA 10.0. */
 CUresult CUDAAPI cuGraphAddKernelNode(
     CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
     const CUDA_KERNEL_NODE_PARAMS *nodeParams);
 
-/** Describes a kernel node. CUDA 12.0. */
+/** Describes a kernel node. CUDA 10.0. */
 CUresult CUDAAPI cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS *nodeParams);
 
-/** Changes a kernel node. CUDA 12.0. */
+/** Changes a kernel node. CUDA 10.0. */
 CUresult CUDAAPI cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams);
 
 /** Adds a copy to a graph. CUDA 10.0. */
@@ -3732,24 +3732,24 @@ CUresult CUDAAPI cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *num
 /** Lists the nodes without dependencies; with NULL it counts them. CUDA 10.0. */
 CUresult CUDAAPI cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes, size_t *numRootNodes);
 
-/** Lists the edges of a graph; with NULL it counts them. CUDA 12.3. */
+/** Lists the edges of a graph; with NULL it counts them. CUDA 10.0. */
 CUresult CUDAAPI cuGraphGetEdges(
     CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *edgeData, size_t *numEdges);
 
-/** Lists what a node waits for; with NULL it counts them. CUDA 12.3. */
+/** Lists what a node waits for; with NULL it counts them. CUDA 10.0. */
 CUresult CUDAAPI cuGraphNodeGetDependencies(
     CUgraphNode hNode, CUgraphNode *dependencies, CUgraphEdgeData *edgeData, size_t *numDependencies);
 
-/** Lists what waits for a node; with NULL it counts them. CUDA 12.3. */
+/** Lists what waits for a node; with NULL it counts them. CUDA 10.0. */
 CUresult CUDAAPI cuGraphNodeGetDependentNodes(
     CUgraphNode hNode, CUgraphNode *dependentNodes, CUgraphEdgeData *edgeData, size_t *numDependentNodes);
 
-/** Adds edges to a graph. CUDA 12.3. */
+/** Adds edges to a graph. CUDA 10.0. */
 CUresult CUDAAPI cuGraphAddDependencies(
     CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData,
     size_t numDependencies);
 
-/** Takes edges out of a graph. CUDA 12.3. */
+/** Takes edges out of a graph. CUDA 10.0. */
 CUresult CUDAAPI cuGraphRemoveDependencies(
     CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData,
     size_t numDependencies);
@@ -3757,7 +3757,7 @@ CUresult CUDAAPI cuGraphRemoveDependencies(
 /** Takes a node out of its graph. CUDA 10.0. */
 CUresult CUDAAPI cuGraphDestroyNode(CUgraphNode hNode);
 
-/** Makes a graph executable. CUDA 11.4. */
+/** Makes a graph executable. CUDA 10.0. */
 CUresult CUDAAPI cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags);
 
 /** Makes a graph executable, and says what stood in the way. CUDA 12.0. */
@@ -3767,7 +3767,7 @@ CUresult CUDAAPI cuGraphInstantiateWithParams(
 /** Gives the flags that a graph was made executable with. CUDA 12.0. */
 CUresult CUDAAPI cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags);
 
-/** Changes a kernel node of an executable graph. CUDA 12.0. */
+/** Changes a kernel node of an executable graph. CUDA 10.1. */
 CUresult CUDAAPI cuGraphExecKernelNodeSetParams(
     CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams);
 
@@ -3818,7 +3818,7 @@ CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec hGraphExec);
 /** Destroys a graph. CUDA 10.0. */
 CUresult CUDAAPI cuGraphDestroy(CUgraph hGraph);
 
-/** Gives an executable graph the parameters of another graph of the same form. CUDA 12.0. */
+/** Gives an executable graph the parameters of another graph of the same form. CUDA 10.2. */
 CUresult CUDAAPI cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo);
 
 /** Copies the attributes of a kernel node. CUDA 11.0. */
@@ -3851,7 +3851,7 @@ CUresult CUDAAPI cuGraphRetainUserObject(CUgraph graph, CUuserObject object, uns
 /** Makes a graph drop a user object. CUDA 11.3. */
 CUresult CUDAAPI cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count);
 
-/** Adds a node of any type to a graph. CUDA 12.3. */
+/** Adds a node of any type to a graph. CUDA 12.2. */
 CUresult CUDAAPI cuGraphAddNode(
     CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
     size_t numDependencies, CUgraphNodeParams *nodeParams);
@@ -3895,28 +3895,28 @@ CUresult CUDAAPI cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction
 /** Gives how many clusters of a launch fit on the device. CUDA 11.7. */
 CUresult CUDAAPI cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const CUlaunchConfig *config);
 
-/** Binds an array to a texture reference. Deprecated. CUDA 2.0. */
+/** Binds an array to a texture reference. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags);
 
 /** Binds a mipmapped array to a texture reference. Deprecated. CUDA 5.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetMipmappedArray(
     CUtexref hTexRef, CUmipmappedArray hMipmappedArray, unsigned int Flags);
 
-/** Binds linear memory to a texture reference. Deprecated. CUDA 3.2. */
+/** Binds linear memory to a texture reference. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetAddress(
     size_t *ByteOffset, CUtexref hTexRef, CUdeviceptr dptr, size_t bytes);
 
-/** Binds pitched memory to a texture reference. Deprecated. CUDA 4.1. */
+/** Binds pitched memory to a texture reference. Deprecated. CUDA 2.2. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetAddress2D(
     CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch);
 
-/** Sets the element format of a texture reference. Deprecated. CUDA 2.0. */
+/** Sets the element format of a texture reference. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt, int NumPackedComponents);
 
-/** Sets what happens outside a texture reference. Deprecated. CUDA 2.0. */
+/** Sets what happens outside a texture reference. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddress_mode am);
 
-/** Sets the filter of a texture reference. Deprecated. CUDA 2.0. */
+/** Sets the filter of a texture reference. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetFilterMode(CUtexref hTexRef, CUfilter_mode fm);
 
 /** Sets the filter between levels of a texture reference. Deprecated. CUDA 5.0. */
@@ -3935,25 +3935,25 @@ __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetMaxAnisotropy(CUtexref hTexRef, un
 /** Sets the border colour of a texture reference. Deprecated. CUDA 8.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetBorderColor(CUtexref hTexRef, float *pBorderColor);
 
-/** Sets flags of a texture reference. Deprecated. CUDA 2.0. */
+/** Sets flags of a texture reference. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetFlags(CUtexref hTexRef, unsigned int Flags);
 
-/** Gives the linear memory of a texture reference. Deprecated. CUDA 3.2. */
+/** Gives the linear memory of a texture reference. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetAddress(CUdeviceptr *pdptr, CUtexref hTexRef);
 
-/** Gives the array of a texture reference. Deprecated. CUDA 2.0. */
+/** Gives the array of a texture reference. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetArray(CUarray *phArray, CUtexref hTexRef);
 
 /** Gives the mipmapped array of a texture reference. Deprecated. CUDA 5.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetMipmappedArray(CUmipmappedArray *phMipmappedArray, CUtexref hTexRef);
 
-/** Tells what happens outside a texture reference. Deprecated. CUDA 2.0. */
+/** Tells what happens outside a texture reference. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetAddressMode(CUaddress_mode *pam, CUtexref hTexRef, int dim);
 
-/** Gives the filter of a texture reference. Deprecated. CUDA 2.0. */
+/** Gives the filter of a texture reference. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetFilterMode(CUfilter_mode *pfm, CUtexref hTexRef);
 
-/** Gives the element format of a texture reference. Deprecated. CUDA 2.0. */
+/** Gives the element format of a texture reference. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetFormat(CUarray_format *pFormat, int *pNumChannels, CUtexref hTexRef);
 
 /** Gives the filter between levels of a texture reference. Deprecated. CUDA 5.0. */
@@ -3972,13 +3972,13 @@ __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetMaxAnisotropy(int *pmaxAniso, CUte
 /** Gives the border colour of a texture reference. Deprecated. CUDA 8.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetBorderColor(float *pBorderColor, CUtexref hTexRef);
 
-/** Gives flags of a texture reference. Deprecated. CUDA 2.0. */
+/** Gives flags of a texture reference. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetFlags(unsigned int *pFlags, CUtexref hTexRef);
 
-/** Makes a texture reference. Deprecated. CUDA 2.0. */
+/** Makes a texture reference. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefCreate(CUtexref *pTexRef);
 
-/** Destroys a texture reference. Deprecated. CUDA 2.0. */
+/** Destroys a texture reference. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefDestroy(CUtexref hTexRef);
 
 /** Binds an array to a surface reference. Deprecated. CUDA 3.0. */
@@ -4068,10 +4068,10 @@ CUresult CUDAAPI cuGraphicsSubResourceGetMappedArray(
 CUresult CUDAAPI cuGraphicsResourceGetMappedMipmappedArray(
     CUmipmappedArray *pMipmappedArray, CUgraphicsResource resource);
 
-/** Gives the address of a mapped graphics resource. CUDA 3.2. */
+/** Gives the address of a mapped graphics resource. CUDA 3.0. */
 CUresult CUDAAPI cuGraphicsResourceGetMappedPointer(CUdeviceptr *pDevPtr, size_t *pSize, CUgraphicsResource resource);
 
-/** Says how a graphics resource will be used. CUDA 6.5. */
+/** Says how a graphics resource will be used. CUDA 3.0. */
 CUresult CUDAAPI cuGraphicsResourceSetMapFlags(CUgraphicsResource resource, unsigned int flags);
 
 /** Takes graphics resources for use by CUDA, in stream order. CUDA 3.0. */
@@ -4080,7 +4080,7 @@ CUresult CUDAAPI cuGraphicsMapResources(unsigned int count, CUgraphicsResource *
 /** Gives graphics resources back to graphics, in stream order. CUDA 3.0. */
 CUresult CUDAAPI cuGraphicsUnmapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream);
 
-/** Finds the function of a name that suits a CUDA version; *pfn is NULL when there is none. CUDA 12.0. */
+/** Finds the function of a name that suits a CUDA version; *pfn is NULL when there is none. CUDA 11.3. */
 CUresult CUDAAPI cuGetProcAddress(
     const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus);
 

@@ -128,30 +128,30 @@ typedef void(CUDART_CB *cudaStreamCallback_t)(cudaStream_t stream, cudaError_t s
 /** A function that gets messages. CUDA 13.0. */
 typedef void(CUDART_CB *cudaLogsCallback_t)(void *data, cudaLogLevel logLevel, char *message, size_t length);
 
-/** Ends all that the process has on the current device. CUDA 3.2. */
+/** Ends all that the process has on the current device. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaDeviceReset(void);
 
-/** Waits until all work of the current device is done. CUDA 3.2. */
+/** Waits until all work of the current device is done. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaDeviceSynchronize(void);
 
-/** Asks for a limit of the current device; the driver may choose another. CUDA 3.2. */
+/** Asks for a limit of the current device; the driver may choose another. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaDeviceSetLimit(enum cudaLimit limit, size_t value);
 
-/** Reads a limit of the current device. CUDA 3.2. */
+/** Reads a limit of the current device. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaDeviceGetLimit(size_t *pValue, enum cudaLimit limit);
 
 /** Gives how many elements a 1D texture of linear memory can have. CUDA 11.1. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaDeviceGetTexture1DLinearMaxWidth(
     size_t *maxWidthInElements, const struct cudaChannelFormatDesc *fmtDesc, int device);
 
-/** Gives the preferred split between L1 cache and shared memory. CUDA 3.2. */
+/** Gives the preferred split between L1 cache and shared memory. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaDeviceGetCacheConfig(enum cudaFuncCache *pCacheConfig);
 
 /** Gives the lowest and the highest priority; a smaller number is more urgent. CUDA 5.5. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaDeviceGetStreamPriorityRange(
     int *leastPriority, int *greatestPriority);
 
-/** Sets the preferred split between L1 cache and shared memory; a wish. CUDA 3.2. */
+/** Sets the preferred split between L1 cache and shared memory; a wish. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaDeviceSetCacheConfig(enum cudaFuncCache cacheConfig);
 
 /** Finds a device by its PCI address. CUDA 4.1. */
@@ -195,22 +195,22 @@ __CUDA_DEPRECATED extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaD
 /** Sets the width of shared-memory banks; a wish. Deprecated. CUDA 4.2. */
 __CUDA_DEPRECATED extern __host__ cudaError_t CUDARTAPI cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config);
 
-/** Gives the last error of the calling thread and forgets it, unless it is one that stays. CUDA 3.2. */
+/** Gives the last error of the calling thread and forgets it, unless it is one that stays. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaGetLastError(void);
 
-/** Gives the last error of the calling thread. CUDA 3.2. */
+/** Gives the last error of the calling thread. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaPeekAtLastError(void);
 
 /** Gives the name of an error code, a static string. CUDA 6.5. */
 extern __host__ __cudart_builtin__ const char *CUDARTAPI cudaGetErrorName(cudaError_t error);
 
-/** Gives a sentence about an error code, a static string. CUDA 3.2. */
+/** Gives a sentence about an error code, a static string. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ const char *CUDARTAPI cudaGetErrorString(cudaError_t error);
 
-/** Counts the devices. CUDA 3.2. */
+/** Counts the devices. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaGetDeviceCount(int *count);
 
-/** Describes a device. CUDA 3.2. */
+/** Describes a device. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaGetDeviceProperties(
     struct cudaDeviceProp *prop, int device);
 
@@ -243,28 +243,28 @@ extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaDeviceGetP2PAtomicC
     unsigned int *capabilities, const enum cudaAtomicOperation *operations, unsigned int count, int srcDevice,
     int dstDevice);
 
-/** Finds the device that suits a description best. CUDA 3.2. */
+/** Finds the device that suits a description best. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaChooseDevice(int *device, const struct cudaDeviceProp *prop);
 
 /** Starts a device without making it current. CUDA 12.0. */
 extern __host__ cudaError_t CUDARTAPI cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags);
 
-/** Makes a device current for the calling thread, and starts it. CUDA 3.2. */
+/** Makes a device current for the calling thread, and starts it. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaSetDevice(int device);
 
-/** Gives the current device of the calling thread. CUDA 3.2. */
+/** Gives the current device of the calling thread. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaGetDevice(int *device);
 
-/** Sets the devices that may be chosen. CUDA 3.2. */
+/** Sets the devices that may be chosen. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaSetValidDevices(int *device_arr, int len);
 
-/** Sets the flags of the current device. CUDA 3.2. */
+/** Sets the flags of the current device. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaSetDeviceFlags(unsigned int flags);
 
 /** Gives the flags of the current device. CUDA 7.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGetDeviceFlags(unsigned int *flags);
 
-/** Makes a stream. CUDA 3.2. */
+/** Makes a stream. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaStreamCreate(cudaStream_t *pStream);
 
 /** Makes a stream with flags. CUDA 5.0. */
@@ -302,10 +302,10 @@ extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaStreamGetAttribute(
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaStreamSetAttribute(
     cudaStream_t hStream, cudaStreamAttrID attr, const cudaStreamAttrValue *value);
 
-/** Destroys a stream; its work is still done. CUDA 3.2. */
+/** Destroys a stream; its work is still done. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaStreamDestroy(cudaStream_t stream);
 
-/** Lets later work of a stream wait for an event. It returns at once. CUDA 3.2. */
+/** Lets later work of a stream wait for an event. It returns at once. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaStreamWaitEvent(
     cudaStream_t stream, cudaEvent_t event, unsigned int flags __dv(0));
 
@@ -313,10 +313,10 @@ extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaStreamWaitEvent(
 extern __host__ cudaError_t CUDARTAPI cudaStreamAddCallback(
     cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags);
 
-/** Waits until all work of a stream is done. CUDA 3.2. */
+/** Waits until all work of a stream is done. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t stream);
 
-/** Tells whether all work of a stream is done: NOT_READY if not. CUDA 3.2. */
+/** Tells whether all work of a stream is done: NOT_READY if not. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaStreamQuery(cudaStream_t stream);
 
 /** Says from which stream managed memory is used, so that others need not wait. CUDA 6.0. */
@@ -352,14 +352,14 @@ extern __host__ cudaError_t CUDARTAPI cudaStreamUpdateCaptureDependencies(
     cudaStream_t stream, cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
     size_t numDependencies, unsigned int flags __dv(0));
 
-/** Makes an event. CUDA 3.2. */
+/** Makes an event. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaEventCreate(cudaEvent_t *event);
 
-/** Makes an event with flags. CUDA 3.2. */
+/** Makes an event with flags. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaEventCreateWithFlags(
     cudaEvent_t *event, unsigned int flags);
 
-/** Records an event in stream order; earlier recordings are forgotten. CUDA 3.2. */
+/** Records an event in stream order; earlier recordings are forgotten. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaEventRecord(
     cudaEvent_t event, cudaStream_t stream __dv(0));
 
@@ -367,16 +367,16 @@ extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaEventRecord(
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaEventRecordWithFlags(
     cudaEvent_t event, cudaStream_t stream __dv(0), unsigned int flags __dv(0));
 
-/** Tells whether the work before an event is done: NOT_READY if not. CUDA 3.2. */
+/** Tells whether the work before an event is done: NOT_READY if not. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaEventQuery(cudaEvent_t event);
 
-/** Waits until the work before an event is done. CUDA 3.2. */
+/** Waits until the work before an event is done. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t event);
 
-/** Destroys an event. CUDA 3.2. */
+/** Destroys an event. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaEventDestroy(cudaEvent_t event);
 
-/** Gives the milliseconds between two events. NOT_READY while either is pending. CUDA 3.2. */
+/** Gives the milliseconds between two events. NOT_READY while either is pending. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end);
 
 /** Imports memory of another API. CUDA 10.0. */
@@ -426,10 +426,10 @@ extern __host__ cudaError_t CUDARTAPI cudaLaunchKernelExC(
 extern __host__ cudaError_t CUDARTAPI cudaLaunchCooperativeKernel(
     const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
 
-/** Sets the preferred split between L1 cache and shared memory for a kernel. CUDA 3.2. */
+/** Sets the preferred split between L1 cache and shared memory for a kernel. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaFuncSetCacheConfig(const void *func, enum cudaFuncCache cacheConfig);
 
-/** Describes a kernel. CUDA 3.2. */
+/** Describes a kernel. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaFuncGetAttributes(
     struct cudaFuncAttributes *attr, const void *func);
 
@@ -475,35 +475,35 @@ extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaOccupancyMaxActiveC
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaMallocManaged(
     void **devPtr, size_t size, unsigned int flags __dv(cudaMemAttachGlobal));
 
-/** Allocates device memory, aligned to 256 bytes at least. CUDA 3.2. */
+/** Allocates device memory, aligned to 256 bytes at least. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaMalloc(void **devPtr, size_t size);
 
-/** Allocates pinned host memory. CUDA 3.2. */
+/** Allocates pinned host memory. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMallocHost(void **ptr, size_t size);
 
 /** Allocates device memory for rows, padded so that accesses to each row are aligned; gives the distance between rows.
- *  CUDA 3.2.
+ *  CUDA 3.2 or earlier.
  */
 extern __host__ cudaError_t CUDARTAPI cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height);
 
-/** Makes an array of one or two dimensions; sizes in elements. CUDA 3.2. */
+/** Makes an array of one or two dimensions; sizes in elements. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMallocArray(
     cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height __dv(0),
     unsigned int flags __dv(0));
 
-/** Releases device memory, after the work that may use it. NULL is allowed. CUDA 3.2. */
+/** Releases device memory, after the work that may use it. NULL is allowed. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaFree(void *devPtr);
 
-/** Releases pinned host memory. NULL is allowed. CUDA 3.2. */
+/** Releases pinned host memory. NULL is allowed. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaFreeHost(void *ptr);
 
-/** Destroys an array. CUDA 3.2. */
+/** Destroys an array. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaFreeArray(cudaArray_t array);
 
 /** Destroys a mipmapped array. CUDA 5.0. */
 extern __host__ cudaError_t CUDARTAPI cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray);
 
-/** Allocates pinned host memory with flags: portable, mapped, write-combined. CUDA 3.2. */
+/** Allocates pinned host memory with flags: portable, mapped, write-combined. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaHostAlloc(void **pHost, size_t size, unsigned int flags);
 
 /** Pins host memory that the program allocated. CUDA 4.0. */
@@ -512,16 +512,16 @@ extern __host__ cudaError_t CUDARTAPI cudaHostRegister(void *ptr, size_t size, u
 /** Unpins host memory. CUDA 4.0. */
 extern __host__ cudaError_t CUDARTAPI cudaHostUnregister(void *ptr);
 
-/** Gives the device's address of pinned host memory. CUDA 3.2. */
+/** Gives the device's address of pinned host memory. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaHostGetDevicePointer(void **pDevice, void *pHost, unsigned int flags);
 
-/** Gives the flags that pinned host memory was allocated with. CUDA 3.2. */
+/** Gives the flags that pinned host memory was allocated with. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaHostGetFlags(unsigned int *pFlags, void *pHost);
 
-/** Allocates device memory for a box, in padded rows. CUDA 3.2. */
+/** Allocates device memory for a box, in padded rows. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent);
 
-/** Makes an array of up to three dimensions, layered or of cube maps. CUDA 3.2. */
+/** Makes an array of up to three dimensions, layered or of cube maps. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMalloc3DArray(
     cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags __dv(0));
 
@@ -534,13 +534,13 @@ extern __host__ cudaError_t CUDARTAPI cudaMallocMipmappedArray(
 extern __host__ cudaError_t CUDARTAPI cudaGetMipmappedArrayLevel(
     cudaArray_t *levelArray, cudaMipmappedArray_const_t mipmappedArray, unsigned int level);
 
-/** Copies a box. CUDA 3.2. */
+/** Copies a box. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMemcpy3D(const struct cudaMemcpy3DParms *p);
 
 /** Copies a box between two devices. CUDA 4.0. */
 extern __host__ cudaError_t CUDARTAPI cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p);
 
-/** As cudaMemcpy3D, in stream order. CUDA 3.2. */
+/** As cudaMemcpy3D, in stream order. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaMemcpy3DAsync(
     const struct cudaMemcpy3DParms *p, cudaStream_t stream __dv(0));
 
@@ -548,7 +548,7 @@ extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaMemcpy3DAsync(
 extern __host__ cudaError_t CUDARTAPI cudaMemcpy3DPeerAsync(
     const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream __dv(0));
 
-/** Gives the free and the whole memory of the current device. CUDA 3.2. */
+/** Gives the free and the whole memory of the current device. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMemGetInfo(size_t *free, size_t *total);
 
 /** Describes an array. CUDA 4.1. */
@@ -576,7 +576,7 @@ extern __host__ cudaError_t CUDARTAPI cudaMipmappedArrayGetSparseProperties(
     struct cudaArraySparseProperties *sparseProperties, cudaMipmappedArray_t mipmap);
 
 /** Copies count bytes. It waits for the default stream, and returns when the copy is done, or for copies from pageable
- *  memory to the device when that has been read. CUDA 3.2.
+ *  memory to the device when that has been read. CUDA 3.2 or earlier.
  */
 extern __host__ cudaError_t CUDARTAPI cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind);
 
@@ -584,36 +584,36 @@ extern __host__ cudaError_t CUDARTAPI cudaMemcpy(void *dst, const void *src, siz
 extern __host__ cudaError_t CUDARTAPI cudaMemcpyPeer(
     void *dst, int dstDevice, const void *src, int srcDevice, size_t count);
 
-/** Copies a rectangle: width in bytes, height in rows. CUDA 3.2. */
+/** Copies a rectangle: width in bytes, height in rows. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMemcpy2D(
     void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind);
 
-/** Copies a rectangle to an array. CUDA 3.2. */
+/** Copies a rectangle to an array. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMemcpy2DToArray(
     cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height,
     enum cudaMemcpyKind kind);
 
-/** Copies a rectangle from an array. CUDA 3.2. */
+/** Copies a rectangle from an array. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMemcpy2DFromArray(
     void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height,
     enum cudaMemcpyKind kind);
 
-/** Copies a rectangle between arrays. CUDA 3.2. */
+/** Copies a rectangle between arrays. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMemcpy2DArrayToArray(
     cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc,
     size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind __dv(cudaMemcpyDeviceToDevice));
 
-/** Copies to a device variable. CUDA 3.2. */
+/** Copies to a device variable. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMemcpyToSymbol(
     const void *symbol, const void *src, size_t count, size_t offset __dv(0),
     enum cudaMemcpyKind kind __dv(cudaMemcpyHostToDevice));
 
-/** Copies from a device variable. CUDA 3.2. */
+/** Copies from a device variable. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMemcpyFromSymbol(
     void *dst, const void *symbol, size_t count, size_t offset __dv(0),
     enum cudaMemcpyKind kind __dv(cudaMemcpyDeviceToHost));
 
-/** As cudaMemcpy, in stream order. CUDA 3.2. */
+/** As cudaMemcpy, in stream order. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaMemcpyAsync(
     void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream __dv(0));
 
@@ -630,56 +630,56 @@ extern __host__ cudaError_t CUDARTAPI cudaMemcpyBatchAsync(
 extern __host__ cudaError_t CUDARTAPI cudaMemcpy3DBatchAsync(
     size_t numOps, struct cudaMemcpy3DBatchOp *opList, unsigned long long flags, cudaStream_t stream);
 
-/** As cudaMemcpy2D, in stream order. CUDA 3.2. */
+/** As cudaMemcpy2D, in stream order. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaMemcpy2DAsync(
     void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind,
     cudaStream_t stream __dv(0));
 
-/** As cudaMemcpy2DToArray, in stream order. CUDA 3.2. */
+/** As cudaMemcpy2DToArray, in stream order. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMemcpy2DToArrayAsync(
     cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height,
     enum cudaMemcpyKind kind, cudaStream_t stream __dv(0));
 
-/** As cudaMemcpy2DFromArray, in stream order. CUDA 3.2. */
+/** As cudaMemcpy2DFromArray, in stream order. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMemcpy2DFromArrayAsync(
     void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height,
     enum cudaMemcpyKind kind, cudaStream_t stream __dv(0));
 
-/** As cudaMemcpyToSymbol, in stream order. CUDA 3.2. */
+/** As cudaMemcpyToSymbol, in stream order. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMemcpyToSymbolAsync(
     const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind,
     cudaStream_t stream __dv(0));
 
-/** As cudaMemcpyFromSymbol, in stream order. CUDA 3.2. */
+/** As cudaMemcpyFromSymbol, in stream order. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMemcpyFromSymbolAsync(
     void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream __dv(0));
 
-/** Sets count bytes. CUDA 3.2. */
+/** Sets count bytes. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMemset(void *devPtr, int value, size_t count);
 
-/** Sets a rectangle of bytes. CUDA 3.2. */
+/** Sets a rectangle of bytes. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height);
 
-/** Sets a box of bytes. CUDA 3.2. */
+/** Sets a box of bytes. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMemset3D(
     struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent);
 
-/** As cudaMemset, in stream order. CUDA 3.2. */
+/** As cudaMemset, in stream order. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaMemsetAsync(
     void *devPtr, int value, size_t count, cudaStream_t stream __dv(0));
 
-/** As cudaMemset2D, in stream order. CUDA 3.2. */
+/** As cudaMemset2D, in stream order. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaMemset2DAsync(
     void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream __dv(0));
 
-/** As cudaMemset3D, in stream order. CUDA 3.2. */
+/** As cudaMemset3D, in stream order. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaMemset3DAsync(
     struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream __dv(0));
 
-/** Gives the address of a device variable. CUDA 3.2. */
+/** Gives the address of a device variable. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaGetSymbolAddress(void **devPtr, const void *symbol);
 
-/** Gives the size of a device variable. CUDA 3.2. */
+/** Gives the size of a device variable. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaGetSymbolSize(size_t *size, const void *symbol);
 
 /** Moves pages of managed memory to a location in stream order. CUDA 8.0. */
@@ -713,25 +713,25 @@ extern __host__ cudaError_t CUDARTAPI cudaMemRangeGetAttributes(
     void **data, size_t *dataSizes, enum cudaMemRangeAttribute *attributes, size_t numAttributes, const void *devPtr,
     size_t count);
 
-/** Copies to an array. Deprecated. CUDA 3.2. */
+/** Copies to an array. Deprecated. CUDA 3.2 or earlier. */
 __CUDA_DEPRECATED extern __host__ cudaError_t CUDARTAPI cudaMemcpyToArray(
     cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind);
 
-/** Copies from an array. Deprecated. CUDA 3.2. */
+/** Copies from an array. Deprecated. CUDA 3.2 or earlier. */
 __CUDA_DEPRECATED extern __host__ cudaError_t CUDARTAPI cudaMemcpyFromArray(
     void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind);
 
-/** Copies between arrays. Deprecated. CUDA 3.2. */
+/** Copies between arrays. Deprecated. CUDA 3.2 or earlier. */
 __CUDA_DEPRECATED extern __host__ cudaError_t CUDARTAPI cudaMemcpyArrayToArray(
     cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc,
     size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind __dv(cudaMemcpyDeviceToDevice));
 
-/** As cudaMemcpyToArray, in stream order. Deprecated. CUDA 3.2. */
+/** As cudaMemcpyToArray, in stream order. Deprecated. CUDA 3.2 or earlier. */
 __CUDA_DEPRECATED extern __host__ cudaError_t CUDARTAPI cudaMemcpyToArrayAsync(
     cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind,
     cudaStream_t stream __dv(0));
 
-/** As cudaMemcpyFromArray, in stream order. Deprecated. CUDA 3.2. */
+/** As cudaMemcpyFromArray, in stream order. Deprecated. CUDA 3.2 or earlier. */
 __CUDA_DEPRECATED extern __host__ cudaError_t CUDARTAPI cudaMemcpyFromArrayAsync(
     void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind,
     cudaStream_t stream __dv(0));
@@ -812,26 +812,26 @@ extern __host__ cudaError_t CUDARTAPI cudaDeviceEnablePeerAccess(int peerDevice,
 /** Ends that. CUDA 4.0. */
 extern __host__ cudaError_t CUDARTAPI cudaDeviceDisablePeerAccess(int peerDevice);
 
-/** Gives a graphics resource back. CUDA 3.2. */
+/** Gives a graphics resource back. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphicsUnregisterResource(cudaGraphicsResource_t resource);
 
-/** Says how a graphics resource will be used. CUDA 3.2. */
+/** Says how a graphics resource will be used. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphicsResourceSetMapFlags(
     cudaGraphicsResource_t resource, unsigned int flags);
 
-/** Takes graphics resources for use by CUDA, in stream order. CUDA 3.2. */
+/** Takes graphics resources for use by CUDA, in stream order. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphicsMapResources(
     int count, cudaGraphicsResource_t *resources, cudaStream_t stream __dv(0));
 
-/** Gives graphics resources back to graphics, in stream order. CUDA 3.2. */
+/** Gives graphics resources back to graphics, in stream order. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphicsUnmapResources(
     int count, cudaGraphicsResource_t *resources, cudaStream_t stream __dv(0));
 
-/** Gives the address of a mapped graphics resource. CUDA 3.2. */
+/** Gives the address of a mapped graphics resource. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphicsResourceGetMappedPointer(
     void **devPtr, size_t *size, cudaGraphicsResource_t resource);
 
-/** Gives an array of a mapped graphics resource. CUDA 3.2. */
+/** Gives an array of a mapped graphics resource. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphicsSubResourceGetMappedArray(
     cudaArray_t *array, cudaGraphicsResource_t resource, unsigned int arrayIndex, unsigned int mipLevel);
 
@@ -839,10 +839,10 @@ extern __host__ cudaError_t CUDARTAPI cudaGraphicsSubResourceGetMappedArray(
 extern __host__ cudaError_t CUDARTAPI cudaGraphicsResourceGetMappedMipmappedArray(
     cudaMipmappedArray_t *mipmappedArray, cudaGraphicsResource_t resource);
 
-/** Gives the element format of an array. CUDA 3.2. */
+/** Gives the element format of an array. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaGetChannelDesc(struct cudaChannelFormatDesc *desc, cudaArray_const_t array);
 
-/** Makes a description of an element format: bits of each component and their type. CUDA 3.2. */
+/** Makes a description of an element format: bits of each component and their type. CUDA 3.2 or earlier. */
 extern __host__ struct cudaChannelFormatDesc CUDARTAPI cudaCreateChannelDesc(
     int x, int y, int z, int w, enum cudaChannelFormatKind f);
 
@@ -877,10 +877,10 @@ extern __host__ cudaError_t CUDARTAPI cudaDestroySurfaceObject(cudaSurfaceObject
 extern __host__ cudaError_t CUDARTAPI cudaGetSurfaceObjectResourceDesc(
     struct cudaResourceDesc *pResDesc, cudaSurfaceObject_t surfObject);
 
-/** Gives the CUDA version of the driver; 0 without one. CUDA 3.2. */
+/** Gives the CUDA version of the driver; 0 without one. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaDriverGetVersion(int *driverVersion);
 
-/** Gives the CUDA version of the runtime: major * 1000 + minor * 10. CUDA 3.2. */
+/** Gives the CUDA version of the runtime: major * 1000 + minor * 10. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaRuntimeGetVersion(int *runtimeVersion);
 
 /** Sets a function that gets the driver's messages about errors. CUDA 13.0. */

@@ -80,7 +80,7 @@ typedef struct CUuuid_st CUuuid;
 #define cudaInvalidDeviceId ((int)-2)
 #define cudaInitDeviceFlagsAreValid 0x01
 
-/** What every runtime function returns; 0 is success. CUDA 3.2. */
+/** What every runtime function returns; 0 is success. CUDA 3.2 or earlier. */
 enum cudaError {
   cudaSuccess = 0,
   cudaErrorInvalidValue = 1,
@@ -218,7 +218,7 @@ enum cudaError {
   cudaErrorApiFailureBase = 10000
 };
 
-/** The type of a texture's elements. CUDA 3.2. */
+/** The type of a texture's elements. CUDA 3.2 or earlier. */
 enum cudaChannelFormatKind {
   cudaChannelFormatKindSigned = 0,
   cudaChannelFormatKindUnsigned = 1,
@@ -254,7 +254,7 @@ enum cudaChannelFormatKind {
   cudaChannelFormatKindUnsignedNormalized1010102 = 31
 };
 
-/** Bits of each component and their type. CUDA 3.2. */
+/** Bits of each component and their type. CUDA 3.2 or earlier. */
 struct cudaChannelFormatDesc {
   int x;
   int y;
@@ -262,9 +262,9 @@ struct cudaChannelFormatDesc {
   int w;
   enum cudaChannelFormatKind f;
 };
-/** Memory laid out for textures and surfaces. CUDA 3.2. */
+/** Memory laid out for textures and surfaces. CUDA 3.2 or earlier. */
 typedef struct cudaArray *cudaArray_t;
-/** An array that is only read. CUDA 3.2. */
+/** An array that is only read. CUDA 3.2 or earlier. */
 typedef const struct cudaArray *cudaArray_const_t;
 struct cudaArray;
 /** An array with levels of detail. CUDA 5.0. */
@@ -302,7 +302,7 @@ enum cudaMemoryType {
   cudaMemoryTypeManaged = 3
 };
 
-/** From where to where a copy goes; Default finds out. CUDA 3.2. */
+/** From where to where a copy goes; Default finds out. CUDA 3.2 or earlier. */
 enum cudaMemcpyKind {
   cudaMemcpyHostToHost = 0,
   cudaMemcpyHostToDevice = 1,
@@ -311,7 +311,7 @@ enum cudaMemcpyKind {
   cudaMemcpyDefault = 4
 };
 
-/** Memory in rows: pitch is their distance in bytes. CUDA 3.2. */
+/** Memory in rows: pitch is their distance in bytes. CUDA 3.2 or earlier. */
 struct cudaPitchedPtr {
   void *ptr;
   size_t pitch;
@@ -319,21 +319,21 @@ struct cudaPitchedPtr {
   size_t ysize;
 };
 
-/** A size: width in elements of an array or bytes of memory, height in rows, depth in slices. CUDA 3.2. */
+/** A size: width in elements of an array or bytes of memory, height in rows, depth in slices. CUDA 3.2 or earlier. */
 struct cudaExtent {
   size_t width;
   size_t height;
   size_t depth;
 };
 
-/** A position, in the units of cudaExtent. CUDA 3.2. */
+/** A position, in the units of cudaExtent. CUDA 3.2 or earlier. */
 struct cudaPos {
   size_t x;
   size_t y;
   size_t z;
 };
 
-/** A copy of a box. CUDA 3.2. */
+/** A copy of a box. CUDA 3.2 or earlier. */
 struct cudaMemcpy3DParms {
   cudaArray_t srcArray;
   struct cudaPos srcPos;
@@ -585,7 +585,7 @@ struct cudaPointerAttributes {
   long reserved[8];
 };
 
-/** Facts about a kernel: sizes in bytes. CUDA 3.2. */
+/** Facts about a kernel: sizes in bytes. CUDA 3.2 or earlier. */
 struct cudaFuncAttributes {
   size_t sharedSizeBytes;
   size_t constSizeBytes;
@@ -619,7 +619,7 @@ enum cudaFuncAttribute {
   cudaFuncAttributeMax = 16
 };
 
-/** The preferred split between L1 cache and shared memory. CUDA 3.2. */
+/** The preferred split between L1 cache and shared memory. CUDA 3.2 or earlier. */
 enum cudaFuncCache {
   cudaFuncCachePreferNone = 0,
   cudaFuncCachePreferShared = 1,
@@ -649,7 +649,7 @@ enum cudaComputeMode {
   cudaComputeModeExclusiveProcess = 3
 };
 
-/** Limits of a context. CUDA 3.2. */
+/** Limits of a context. CUDA 3.2 or earlier. */
 enum cudaLimit {
   cudaLimitStackSize = 0x00,
   cudaLimitPrintfFifoSize = 0x01,
@@ -1053,10 +1053,10 @@ enum cudaAtomicOperationCapability {
   cudaAtomicCapabilityScalar128 = 32,
   cudaAtomicCapabilityVector32x4 = 64
 };
-/** A 128-bit identifier. CUDA 3.2. */
+/** A 128-bit identifier. CUDA 3.2 or earlier. */
 typedef struct CUuuid_st cudaUUID_t;
 
-/** Facts about a device. Sizes in bytes. CUDA 3.2. */
+/** Facts about a device. Sizes in bytes. CUDA 3.2 or earlier. */
 struct cudaDeviceProp {
   char name[256];
   cudaUUID_t uuid;
@@ -1287,13 +1287,13 @@ struct cudaExternalSemaphoreWaitParams {
   unsigned int flags;
   unsigned int reserved[16];
 };
-/** What every runtime function returns; 0 is success. CUDA 3.2. */
+/** What every runtime function returns; 0 is success. CUDA 3.2 or earlier. */
 typedef enum cudaError cudaError_t;
-/** A queue of work: in order within itself. 0 is the default stream. CUDA 3.2. */
+/** A queue of work: in order within itself. 0 is the default stream. CUDA 3.2 or earlier. */
 typedef struct CUstream_st *cudaStream_t;
-/** A point in the work of a stream. CUDA 3.2. */
+/** A point in the work of a stream. CUDA 3.2 or earlier. */
 typedef struct CUevent_st *cudaEvent_t;
-/** A resource of a graphics API. CUDA 3.2. */
+/** A resource of a graphics API. CUDA 3.2 or earlier. */
 typedef struct cudaGraphicsResource *cudaGraphicsResource_t;
 /** Memory of another API. CUDA 10.0. */
 typedef struct CUexternalMemory_st *cudaExternalMemory_t;
