@@ -188,75 +188,75 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/** An integer of 32 bits. CUDA 8.0. */
+/** CUDA 11.7. */
 typedef uint32_t cuuint32_t;
-/** An integer of 64 bits. CUDA 8.0. */
+/** CUDA 11.7. */
 typedef uint64_t cuuint64_t;
-/** An address in device memory. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 typedef unsigned long long CUdeviceptr_v2;
-/** An address in device memory. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 typedef CUdeviceptr_v2 CUdeviceptr;
-/** A device, by ordinal. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 typedef int CUdevice_v1;
-/** A device, by ordinal. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 typedef CUdevice_v1 CUdevice;
-/** A context: the state of a device for a process. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 typedef struct CUctx_st *CUcontext;
-/** Code loaded into a context. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 typedef struct CUmod_st *CUmodule;
-/** A kernel in a context. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 typedef struct CUfunc_st *CUfunction;
-/** Code loaded for all contexts. CUDA 12.0. */
+/** CUDA 12.0. */
 typedef struct CUlib_st *CUlibrary;
-/** A kernel for all contexts. CUDA 10.0. */
+/** CUDA 12.0. */
 typedef struct CUkern_st *CUkernel;
-/** Memory laid out for textures and surfaces. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 typedef struct CUarray_st *CUarray;
-/** An array with levels of detail. CUDA 5.0. */
+/** CUDA 5.0. */
 typedef struct CUmipmappedArray_st *CUmipmappedArray;
-/** A texture reference. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 typedef struct CUtexref_st *CUtexref;
-/** A surface reference. CUDA 3.0. */
+/** CUDA 3.0. */
 typedef struct CUsurfref_st *CUsurfref;
-/** A point in the work of a stream. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 typedef struct CUevent_st *CUevent;
-/** A queue of work: in order within itself. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 typedef struct CUstream_st *CUstream;
-/** A resource of a graphics API. CUDA 3.0. */
+/** CUDA 3.0. */
 typedef struct CUgraphicsResource_st *CUgraphicsResource;
-/** A texture, as kernels take it. CUDA 5.0. */
+/** CUDA 5.0. */
 typedef unsigned long long CUtexObject_v1;
-/** A texture, as kernels take it. CUDA 5.0. */
+/** CUDA 5.0. */
 typedef CUtexObject_v1 CUtexObject;
-/** A surface, as kernels take it. CUDA 5.0. */
+/** CUDA 5.0. */
 typedef unsigned long long CUsurfObject_v1;
-/** A surface, as kernels take it. CUDA 5.0. */
+/** CUDA 5.0. */
 typedef CUsurfObject_v1 CUsurfObject;
-/** Memory of another API. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef struct CUextMemory_st *CUexternalMemory;
-/** A semaphore of another API. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef struct CUextSemaphore_st *CUexternalSemaphore;
-/** Work as a graph of nodes. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef struct CUgraph_st *CUgraph;
-/** A node of a graph. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef struct CUgraphNode_st *CUgraphNode;
-/** A graph that can be launched. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef struct CUgraphExec_st *CUgraphExec;
-/** A pool of memory that is allocated in stream order. CUDA 11.2. */
+/** CUDA 11.2. */
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
-/** An object of the program that graphs keep alive. CUDA 11.3. */
+/** CUDA 11.3. */
 typedef struct CUuserObject_st *CUuserObject;
-/** The value that a conditional node tests. CUDA 12.2. */
+/** CUDA 12.2. */
 typedef cuuint64_t CUgraphConditionalHandle;
-/** A node that kernels can change. CUDA 11.0. */
+/** CUDA 11.0. */
 typedef struct CUgraphDeviceUpdatableNode_st *CUgraphDeviceNode;
-/** A registered notification. CUDA 12.4. */
+/** CUDA 12.4. */
 typedef struct CUasyncCallbackEntry_st *CUasyncCallbackHandle;
-/** A context of part of a device. CUDA 12.4. */
+/** CUDA 12.4. */
 typedef struct CUgreenCtx_st *CUgreenCtx;
 #ifndef CU_UUID_HAS_BEEN_DEFINED
 #define CU_UUID_HAS_BEEN_DEFINED
-/** A 128-bit identifier. CUDA 3.0. */
+/** CUDA 3.0. */
 struct CUuuid_st {
   char bytes[16];
 };
@@ -265,40 +265,35 @@ typedef struct CUuuid_st CUuuid;
 
 #define CU_IPC_HANDLE_SIZE 64
 
-/** Names memory to other nodes of a fabric. */
 typedef struct CUmemFabricHandle_st {
   unsigned char data[CU_IPC_HANDLE_SIZE];
 } CUmemFabricHandle_v1;
-/** Names memory to other nodes of a fabric. */
 typedef CUmemFabricHandle_v1 CUmemFabricHandle;
 
-/** Names an event to other processes. CUDA 4.1. */
+/** CUDA 4.1. */
 typedef struct CUipcEventHandle_st {
   char reserved[CU_IPC_HANDLE_SIZE];
 } CUipcEventHandle_v1;
-/** Names an event to other processes. CUDA 4.1. */
+/** CUDA 4.1. */
 typedef CUipcEventHandle_v1 CUipcEventHandle;
 
-/** Names memory to other processes. CUDA 4.1. */
+/** CUDA 4.1. */
 typedef struct CUipcMemHandle_st {
   char reserved[CU_IPC_HANDLE_SIZE];
 } CUipcMemHandle_v1;
-/** Names memory to other processes. CUDA 4.1. */
+/** CUDA 4.1. */
 typedef CUipcMemHandle_v1 CUipcMemHandle;
 
-/** Flags of cuIpcOpenMemHandle. */
 typedef enum CUipcMem_flags_enum {
   CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 0x1
 } CUipcMem_flags;
 
-/** From where managed memory is used. */
 typedef enum CUmemAttach_flags_enum {
   CU_MEM_ATTACH_GLOBAL = 0x1,
   CU_MEM_ATTACH_HOST = 0x2,
   CU_MEM_ATTACH_SINGLE = 0x4
 } CUmemAttach_flags;
 
-/** Flags of contexts. */
 typedef enum CUctx_flags_enum {
   CU_CTX_SCHED_AUTO = 0x00,
   CU_CTX_SCHED_SPIN = 0x01,
@@ -314,7 +309,6 @@ typedef enum CUctx_flags_enum {
   CU_CTX_FLAGS_MASK = 0xFF
 } CUctx_flags;
 
-/** How a thread waits for an event. */
 typedef enum CUevent_sched_flags_enum {
   CU_EVENT_SCHED_AUTO = 0x00,
   CU_EVENT_SCHED_SPIN = 0x01,
@@ -322,7 +316,6 @@ typedef enum CUevent_sched_flags_enum {
   CU_EVENT_SCHED_BLOCKING_SYNC = 0x04
 } CUevent_sched_flags;
 
-/** Flags of OpenCL events. */
 typedef enum cl_event_flags_enum {
   NVCL_EVENT_SCHED_AUTO = 0x00,
   NVCL_EVENT_SCHED_SPIN = 0x01,
@@ -330,7 +323,6 @@ typedef enum cl_event_flags_enum {
   NVCL_EVENT_SCHED_BLOCKING_SYNC = 0x04
 } cl_event_flags;
 
-/** Flags of OpenCL contexts. */
 typedef enum cl_context_flags_enum {
   NVCL_CTX_SCHED_AUTO = 0x00,
   NVCL_CTX_SCHED_SPIN = 0x01,
@@ -338,7 +330,6 @@ typedef enum cl_context_flags_enum {
   NVCL_CTX_SCHED_BLOCKING_SYNC = 0x04
 } cl_context_flags;
 
-/** Flags of streams. */
 typedef enum CUstream_flags_enum {
   CU_STREAM_DEFAULT = 0x0,
   CU_STREAM_NON_BLOCKING = 0x1
@@ -346,7 +337,6 @@ typedef enum CUstream_flags_enum {
 #define CU_STREAM_LEGACY ((CUstream)0x1)
 #define CU_STREAM_PER_THREAD ((CUstream)0x2)
 
-/** Flags of events. */
 typedef enum CUevent_flags_enum {
   CU_EVENT_DEFAULT = 0x0,
   CU_EVENT_BLOCKING_SYNC = 0x1,
@@ -354,19 +344,16 @@ typedef enum CUevent_flags_enum {
   CU_EVENT_INTERPROCESS = 0x4
 } CUevent_flags;
 
-/** Flags of recordings. */
 typedef enum CUevent_record_flags_enum {
   CU_EVENT_RECORD_DEFAULT = 0x0,
   CU_EVENT_RECORD_EXTERNAL = 0x1
 } CUevent_record_flags;
 
-/** Flags of waits for events. */
 typedef enum CUevent_wait_flags_enum {
   CU_EVENT_WAIT_DEFAULT = 0x0,
   CU_EVENT_WAIT_EXTERNAL = 0x1
 } CUevent_wait_flags;
 
-/** The condition of a wait for a memory word. */
 typedef enum CUstreamWaitValue_flags_enum {
   CU_STREAM_WAIT_VALUE_GEQ = 0x0,
   CU_STREAM_WAIT_VALUE_EQ = 0x1,
@@ -375,13 +362,12 @@ typedef enum CUstreamWaitValue_flags_enum {
   CU_STREAM_WAIT_VALUE_FLUSH = 1073741824
 } CUstreamWaitValue_flags;
 
-/** Flags of writes of memory words. */
 typedef enum CUstreamWriteValue_flags_enum {
   CU_STREAM_WRITE_VALUE_DEFAULT = 0x0,
   CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER = 0x1
 } CUstreamWriteValue_flags;
 
-/** Operations on memory words. CUDA 8.0. */
+/** CUDA 11.7. */
 typedef enum CUstreamBatchMemOpType_enum {
   CU_STREAM_MEM_OP_WAIT_VALUE_32 = 1,
   CU_STREAM_MEM_OP_WRITE_VALUE_32 = 2,
@@ -391,13 +377,12 @@ typedef enum CUstreamBatchMemOpType_enum {
   CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES = 3
 } CUstreamBatchMemOpType;
 
-/** The reach of a memory barrier. */
 typedef enum CUstreamMemoryBarrier_flags_enum {
   CU_STREAM_MEMORY_BARRIER_TYPE_SYS = 0x0,
   CU_STREAM_MEMORY_BARRIER_TYPE_GPU = 0x1
 } CUstreamMemoryBarrier_flags;
 
-/** One operation on a memory word. CUDA 8.0. */
+/** CUDA 11.7. */
 typedef union CUstreamBatchMemOpParams_union {
   CUstreamBatchMemOpType operation;
   struct CUstreamMemOpWaitValueParams_st {
@@ -430,20 +415,20 @@ typedef union CUstreamBatchMemOpParams_union {
   } memoryBarrier;
   cuuint64_t pad[6];
 } CUstreamBatchMemOpParams_v1;
-/** One operation on a memory word. CUDA 8.0. */
+/** CUDA 11.7. */
 typedef CUstreamBatchMemOpParams_v1 CUstreamBatchMemOpParams;
 
-/** Parameters of a memory-word node. CUDA 11.7. */
+/** CUDA 11.7. */
 typedef struct CUDA_BATCH_MEM_OP_NODE_PARAMS_v1_st {
   CUcontext ctx;
   unsigned int count;
   CUstreamBatchMemOpParams *paramArray;
   unsigned int flags;
 } CUDA_BATCH_MEM_OP_NODE_PARAMS_v1;
-/** Parameters of a memory-word node. CUDA 11.7. */
+/** CUDA 11.7. */
 typedef CUDA_BATCH_MEM_OP_NODE_PARAMS_v1 CUDA_BATCH_MEM_OP_NODE_PARAMS;
 
-/** Parameters of a memory-word node. CUDA 12.2. */
+/** CUDA 12.2. */
 typedef struct CUDA_BATCH_MEM_OP_NODE_PARAMS_v2_st {
   CUcontext ctx;
   unsigned int count;
@@ -451,24 +436,22 @@ typedef struct CUDA_BATCH_MEM_OP_NODE_PARAMS_v2_st {
   unsigned int flags;
 } CUDA_BATCH_MEM_OP_NODE_PARAMS_v2;
 
-/** Flags of occupancy functions. */
 typedef enum CUoccupancy_flags_enum {
   CU_OCCUPANCY_DEFAULT = 0x0,
   CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE = 0x1
 } CUoccupancy_flags;
 
-/** Whether dependencies are added or replaced. */
 typedef enum CUstreamUpdateCaptureDependencies_flags_enum {
   CU_STREAM_ADD_CAPTURE_DEPENDENCIES = 0x0,
   CU_STREAM_SET_CAPTURE_DEPENDENCIES = 0x1
 } CUstreamUpdateCaptureDependencies_flags;
 
-/** What a notification is about. CUDA 12.4. */
+/** CUDA 12.4. */
 typedef enum CUasyncNotificationType_enum {
   CU_ASYNC_NOTIFICATION_TYPE_OVER_BUDGET = 0x1
 } CUasyncNotificationType;
 
-/** What a notification says. CUDA 12.4. */
+/** CUDA 12.4. */
 typedef struct CUasyncNotificationInfo_st {
   CUasyncNotificationType type;
   union {
@@ -477,10 +460,10 @@ typedef struct CUasyncNotificationInfo_st {
     } overBudget;
   } info;
 } CUasyncNotificationInfo;
-/** A function that gets notifications. CUDA 12.4. */
+/** CUDA 12.4. */
 typedef void(*CUasyncCallback)(CUasyncNotificationInfo *info, void *userData, CUasyncCallbackHandle callback);
 
-/** The type of an array's elements. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 typedef enum CUarray_format_enum {
   CU_AD_FORMAT_UNSIGNED_INT8 = 0x01,
   CU_AD_FORMAT_UNSIGNED_INT16 = 0x02,
@@ -536,7 +519,7 @@ typedef enum CUarray_format_enum {
   CU_AD_FORMAT_MAX = 0x7FFFFFFF
 } CUarray_format;
 
-/** What a texture gives outside its bounds. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 typedef enum CUaddress_mode_enum {
   CU_TR_ADDRESS_MODE_WRAP = 0,
   CU_TR_ADDRESS_MODE_CLAMP = 1,
@@ -544,13 +527,13 @@ typedef enum CUaddress_mode_enum {
   CU_TR_ADDRESS_MODE_BORDER = 3
 } CUaddress_mode;
 
-/** How a texture is interpolated. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 typedef enum CUfilter_mode_enum {
   CU_TR_FILTER_MODE_POINT = 0,
   CU_TR_FILTER_MODE_LINEAR = 1
 } CUfilter_mode;
 
-/** Facts about a device. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 typedef enum CUdevice_attribute_enum {
   CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
   CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X = 2,
@@ -708,7 +691,7 @@ typedef enum CUdevice_attribute_enum {
   CU_DEVICE_ATTRIBUTE_MAX = 148
 } CUdevice_attribute;
 
-/** Some limits of a device. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 typedef struct CUdevprop_st {
   int maxThreadsPerBlock;
   int maxThreadsDim[3];
@@ -721,10 +704,10 @@ typedef struct CUdevprop_st {
   int clockRate;
   int textureAlign;
 } CUdevprop_v1;
-/** Some limits of a device. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 typedef CUdevprop_v1 CUdevprop;
 
-/** Facts about an address. CUDA 4.0. */
+/** CUDA 4.0. */
 typedef enum CUpointer_attribute_enum {
   CU_POINTER_ATTRIBUTE_CONTEXT = 1,
   CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
@@ -749,7 +732,7 @@ typedef enum CUpointer_attribute_enum {
   CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE = 21
 } CUpointer_attribute;
 
-/** Facts about a function. CUDA 2.2. */
+/** CUDA 2.2. */
 typedef enum CUfunction_attribute_enum {
   CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 0,
   CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1,
@@ -770,7 +753,7 @@ typedef enum CUfunction_attribute_enum {
   CU_FUNC_ATTRIBUTE_MAX = 16
 } CUfunction_attribute;
 
-/** The preferred split between L1 cache and shared memory. CUDA 3.0. */
+/** CUDA 3.0. */
 typedef enum CUfunc_cache_enum {
   CU_FUNC_CACHE_PREFER_NONE = 0x00,
   CU_FUNC_CACHE_PREFER_SHARED = 0x01,
@@ -778,21 +761,20 @@ typedef enum CUfunc_cache_enum {
   CU_FUNC_CACHE_PREFER_EQUAL = 0x03
 } CUfunc_cache;
 
-/** The width of shared-memory banks. CUDA 4.2. */
+/** CUDA 4.2. */
 typedef enum CUsharedconfig_enum {
   CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE = 0x00,
   CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE = 0x01,
   CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE = 0x02
 } CUsharedconfig;
 
-/** The preferred share of shared memory, in percent. */
 typedef enum CUshared_carveout_enum {
   CU_SHAREDMEM_CARVEOUT_DEFAULT = -1,
   CU_SHAREDMEM_CARVEOUT_MAX_SHARED = 100,
   CU_SHAREDMEM_CARVEOUT_MAX_L1 = 0
 } CUshared_carveout;
 
-/** What sort of memory an address is in. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 typedef enum CUmemorytype_enum {
   CU_MEMORYTYPE_HOST = 0x01,
   CU_MEMORYTYPE_DEVICE = 0x02,
@@ -800,14 +782,13 @@ typedef enum CUmemorytype_enum {
   CU_MEMORYTYPE_UNIFIED = 0x04
 } CUmemorytype;
 
-/** Who may use a device. */
 typedef enum CUcomputemode_enum {
   CU_COMPUTEMODE_DEFAULT = 0,
   CU_COMPUTEMODE_PROHIBITED = 2,
   CU_COMPUTEMODE_EXCLUSIVE_PROCESS = 3
 } CUcomputemode;
 
-/** How managed memory will be used. CUDA 8.0. */
+/** CUDA 12.2. */
 typedef enum CUmem_advise_enum {
   CU_MEM_ADVISE_SET_READ_MOSTLY = 1,
   CU_MEM_ADVISE_UNSET_READ_MOSTLY = 2,
@@ -817,7 +798,7 @@ typedef enum CUmem_advise_enum {
   CU_MEM_ADVISE_UNSET_ACCESSED_BY = 6
 } CUmem_advise;
 
-/** Attributes of managed memory. CUDA 8.0. */
+/** CUDA 8.0. */
 typedef enum CUmem_range_attribute_enum {
   CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY = 1,
   CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION = 2,
@@ -829,7 +810,7 @@ typedef enum CUmem_range_attribute_enum {
   CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID = 8
 } CUmem_range_attribute;
 
-/** Options of the compiler and linker; the comment of a value type is in the driver API's manual. CUDA 2.1. */
+/** CUDA 2.1. */
 typedef enum CUjit_option_enum {
   CU_JIT_MAX_REGISTERS = 0,
   CU_JIT_THREADS_PER_BLOCK = 1,
@@ -871,7 +852,6 @@ typedef enum CUjit_option_enum {
 #define CU_COMPUTE_ACCELERATED_TARGET_BASE 0x10000
 #define CU_COMPUTE_FAMILY_TARGET_BASE 0x20000
 
-/** The architecture that is compiled for. */
 typedef enum CUjit_target_enum {
   CU_TARGET_COMPUTE_30 = 30,
   CU_TARGET_COMPUTE_32 = 32,
@@ -909,20 +889,18 @@ typedef enum CUjit_target_enum {
   CU_TARGET_COMPUTE_121F = 131193
 } CUjit_target;
 
-/** What to do without a matching binary. */
 typedef enum CUjit_fallback_enum {
   CU_PREFER_PTX = 0,
   CU_PREFER_BINARY = 1
 } CUjit_fallback;
 
-/** How loads are cached. */
 typedef enum CUjit_cacheMode_enum {
   CU_JIT_CACHE_OPTION_NONE = 0,
   CU_JIT_CACHE_OPTION_CG = 1,
   CU_JIT_CACHE_OPTION_CA = 2
 } CUjit_cacheMode;
 
-/** What an input of a link is. CUDA 5.5. */
+/** CUDA 6.5. */
 typedef enum CUjitInputType_enum {
   CU_JIT_INPUT_CUBIN = 0,
   CU_JIT_INPUT_PTX = 1,
@@ -932,10 +910,9 @@ typedef enum CUjitInputType_enum {
   CU_JIT_INPUT_NVVM = 5,
   CU_JIT_NUM_INPUT_TYPES = 6
 } CUjitInputType;
-/** A link in progress. CUDA 5.5. */
+/** CUDA 5.5. */
 typedef struct CUlinkState_st *CUlinkState;
 
-/** How a graphics resource is registered. */
 typedef enum CUgraphicsRegisterFlags_enum {
   CU_GRAPHICS_REGISTER_FLAGS_NONE = 0x00,
   CU_GRAPHICS_REGISTER_FLAGS_READ_ONLY = 0x01,
@@ -944,14 +921,12 @@ typedef enum CUgraphicsRegisterFlags_enum {
   CU_GRAPHICS_REGISTER_FLAGS_TEXTURE_GATHER = 0x08
 } CUgraphicsRegisterFlags;
 
-/** How a graphics resource is used while mapped. */
 typedef enum CUgraphicsMapResourceFlags_enum {
   CU_GRAPHICS_MAP_RESOURCE_FLAGS_NONE = 0x00,
   CU_GRAPHICS_MAP_RESOURCE_FLAGS_READ_ONLY = 0x01,
   CU_GRAPHICS_MAP_RESOURCE_FLAGS_WRITE_DISCARD = 0x02
 } CUgraphicsMapResourceFlags;
 
-/** The face of a cube map. */
 typedef enum CUarray_cubemap_face_enum {
   CU_CUBEMAP_FACE_POSITIVE_X = 0x00,
   CU_CUBEMAP_FACE_NEGATIVE_X = 0x01,
@@ -961,7 +936,7 @@ typedef enum CUarray_cubemap_face_enum {
   CU_CUBEMAP_FACE_NEGATIVE_Z = 0x05
 } CUarray_cubemap_face;
 
-/** Limits of a context. CUDA 3.1. */
+/** CUDA 3.1. */
 typedef enum CUlimit_enum {
   CU_LIMIT_STACK_SIZE = 0x00,
   CU_LIMIT_PRINTF_FIFO_SIZE = 0x01,
@@ -976,24 +951,24 @@ typedef enum CUlimit_enum {
   CU_LIMIT_MAX = 10
 } CUlimit;
 
-/** What a texture reads from. CUDA 5.0. */
+/** CUDA 5.0. */
 typedef enum CUresourcetype_enum {
   CU_RESOURCE_TYPE_ARRAY = 0x00,
   CU_RESOURCE_TYPE_MIPMAPPED_ARRAY = 0x01,
   CU_RESOURCE_TYPE_LINEAR = 0x02,
   CU_RESOURCE_TYPE_PITCH2D = 0x03
 } CUresourcetype;
-/** A host function in a stream or graph. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef void(CUDA_CB *CUhostFn)(void *userData);
 
-/** How accesses use the L2 cache. CUDA 11.0. */
+/** CUDA 11.0. */
 typedef enum CUaccessProperty_enum {
   CU_ACCESS_PROPERTY_NORMAL = 0,
   CU_ACCESS_PROPERTY_STREAMING = 1,
   CU_ACCESS_PROPERTY_PERSISTING = 2
 } CUaccessProperty;
 
-/** A range of addresses and how its accesses use the L2 cache. CUDA 11.0. */
+/** CUDA 11.0. */
 typedef struct CUaccessPolicyWindow_st {
   void *base_ptr;
   size_t num_bytes;
@@ -1001,10 +976,9 @@ typedef struct CUaccessPolicyWindow_st {
   CUaccessProperty hitProp;
   CUaccessProperty missProp;
 } CUaccessPolicyWindow_v1;
-/** A range of addresses and how its accesses use the L2 cache. CUDA 11.0. */
+/** CUDA 11.0. */
 typedef CUaccessPolicyWindow_v1 CUaccessPolicyWindow;
 
-/** Parameters of a kernel node. CUDA 10.0. */
 typedef struct CUDA_KERNEL_NODE_PARAMS_st {
   CUfunction func;
   unsigned int gridDimX;
@@ -1018,7 +992,7 @@ typedef struct CUDA_KERNEL_NODE_PARAMS_st {
   void **extra;
 } CUDA_KERNEL_NODE_PARAMS_v1;
 
-/** Parameters of a kernel node. CUDA 10.0. */
+/** CUDA 12.0. */
 typedef struct CUDA_KERNEL_NODE_PARAMS_v2_st {
   CUfunction func;
   unsigned int gridDimX;
@@ -1033,10 +1007,10 @@ typedef struct CUDA_KERNEL_NODE_PARAMS_v2_st {
   CUkernel kern;
   CUcontext ctx;
 } CUDA_KERNEL_NODE_PARAMS_v2;
-/** Parameters of a kernel node. CUDA 10.0. */
+/** CUDA 12.0. */
 typedef CUDA_KERNEL_NODE_PARAMS_v2 CUDA_KERNEL_NODE_PARAMS;
 
-/** Parameters of a kernel node. CUDA 12.2. */
+/** CUDA 12.2. */
 typedef struct CUDA_KERNEL_NODE_PARAMS_v3_st {
   CUfunction func;
   unsigned int gridDimX;
@@ -1052,7 +1026,7 @@ typedef struct CUDA_KERNEL_NODE_PARAMS_v3_st {
   CUcontext ctx;
 } CUDA_KERNEL_NODE_PARAMS_v3;
 
-/** Parameters of a set node. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef struct CUDA_MEMSET_NODE_PARAMS_st {
   CUdeviceptr dst;
   size_t pitch;
@@ -1061,10 +1035,10 @@ typedef struct CUDA_MEMSET_NODE_PARAMS_st {
   size_t width;
   size_t height;
 } CUDA_MEMSET_NODE_PARAMS_v1;
-/** Parameters of a set node. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef CUDA_MEMSET_NODE_PARAMS_v1 CUDA_MEMSET_NODE_PARAMS;
 
-/** Parameters of a set node. CUDA 12.2. */
+/** CUDA 12.2. */
 typedef struct CUDA_MEMSET_NODE_PARAMS_v2_st {
   CUdeviceptr dst;
   size_t pitch;
@@ -1075,29 +1049,29 @@ typedef struct CUDA_MEMSET_NODE_PARAMS_v2_st {
   CUcontext ctx;
 } CUDA_MEMSET_NODE_PARAMS_v2;
 
-/** Parameters of a host node. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef struct CUDA_HOST_NODE_PARAMS_st {
   CUhostFn fn;
   void *userData;
 } CUDA_HOST_NODE_PARAMS_v1;
-/** Parameters of a host node. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef CUDA_HOST_NODE_PARAMS_v1 CUDA_HOST_NODE_PARAMS;
 
-/** Parameters of a host node. CUDA 12.2. */
+/** CUDA 12.2. */
 typedef struct CUDA_HOST_NODE_PARAMS_v2_st {
   CUhostFn fn;
   void *userData;
 } CUDA_HOST_NODE_PARAMS_v2;
 #define CU_GRAPH_COND_ASSIGN_DEFAULT 0x1
 
-/** Whether a conditional node is an if, a while or a switch. CUDA 12.2. */
+/** CUDA 12.2. */
 typedef enum CUgraphConditionalNodeType_enum {
   CU_GRAPH_COND_TYPE_IF = 0,
   CU_GRAPH_COND_TYPE_WHILE = 1,
   CU_GRAPH_COND_TYPE_SWITCH = 2
 } CUgraphConditionalNodeType;
 
-/** Parameters of a conditional node. CUDA 12.2. */
+/** CUDA 12.2. */
 typedef struct CUDA_CONDITIONAL_NODE_PARAMS {
   CUgraphConditionalHandle handle;
   CUgraphConditionalNodeType type;
@@ -1106,7 +1080,7 @@ typedef struct CUDA_CONDITIONAL_NODE_PARAMS {
   CUcontext ctx;
 } CUDA_CONDITIONAL_NODE_PARAMS;
 
-/** What a node does. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef enum CUgraphNodeType_enum {
   CU_GRAPH_NODE_TYPE_KERNEL = 0,
   CU_GRAPH_NODE_TYPE_MEMCPY = 1,
@@ -1124,7 +1098,6 @@ typedef enum CUgraphNodeType_enum {
   CU_GRAPH_NODE_TYPE_CONDITIONAL = 13
 } CUgraphNodeType;
 
-/** The sort of an edge. */
 typedef enum CUgraphDependencyType_enum {
   CU_GRAPH_DEPENDENCY_TYPE_DEFAULT = 0,
   CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC = 1
@@ -1133,7 +1106,7 @@ typedef enum CUgraphDependencyType_enum {
 #define CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC 1
 #define CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER 2
 
-/** Which ports an edge joins. CUDA 10.0. */
+/** CUDA 12.3. */
 typedef struct CUgraphEdgeData_st {
   unsigned char from_port;
   unsigned char to_port;
@@ -1141,7 +1114,7 @@ typedef struct CUgraphEdgeData_st {
   unsigned char reserved[5];
 } CUgraphEdgeData;
 
-/** Why a graph could not be made executable. CUDA 12.0. */
+/** CUDA 12.0. */
 typedef enum CUgraphInstantiateResult_enum {
   CUDA_GRAPH_INSTANTIATE_SUCCESS = 0,
   CUDA_GRAPH_INSTANTIATE_ERROR = 1,
@@ -1151,7 +1124,7 @@ typedef enum CUgraphInstantiateResult_enum {
   CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED = 5
 } CUgraphInstantiateResult;
 
-/** How a graph is made executable, and what stood in the way. CUDA 12.0. */
+/** CUDA 12.0. */
 typedef struct CUDA_GRAPH_INSTANTIATE_PARAMS_st {
   cuuint64_t flags;
   CUstream hUploadStream;
@@ -1159,7 +1132,7 @@ typedef struct CUDA_GRAPH_INSTANTIATE_PARAMS_st {
   CUgraphInstantiateResult result_out;
 } CUDA_GRAPH_INSTANTIATE_PARAMS;
 
-/** How a thread waits. CUDA 11.0. */
+/** CUDA 11.0. */
 typedef enum CUsynchronizationPolicy_enum {
   CU_SYNC_POLICY_AUTO = 1,
   CU_SYNC_POLICY_SPIN = 2,
@@ -1167,26 +1140,26 @@ typedef enum CUsynchronizationPolicy_enum {
   CU_SYNC_POLICY_BLOCKING_SYNC = 4
 } CUsynchronizationPolicy;
 
-/** How the blocks of a cluster are placed. CUDA 11.0. */
+/** CUDA 11.0. */
 typedef enum CUclusterSchedulingPolicy_enum {
   CU_CLUSTER_SCHEDULING_POLICY_DEFAULT = 0,
   CU_CLUSTER_SCHEDULING_POLICY_SPREAD = 1,
   CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING = 2
 } CUclusterSchedulingPolicy;
 
-/** The domain in which a kernel's writes become visible. CUDA 11.0. */
+/** CUDA 11.0. */
 typedef enum CUlaunchMemSyncDomain_enum {
   CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT = 0,
   CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE = 1
 } CUlaunchMemSyncDomain;
 
-/** Which hardware domain a domain is. CUDA 11.0. */
+/** CUDA 11.0. */
 typedef struct CUlaunchMemSyncDomainMap_st {
   unsigned char default_;
   unsigned char remote;
 } CUlaunchMemSyncDomainMap;
 
-/** Attributes of launches, streams and kernel nodes. CUDA 11.0. */
+/** CUDA 11.0. */
 typedef enum CUlaunchAttributeID_enum {
   CU_LAUNCH_ATTRIBUTE_IGNORE = 0,
   CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW = 1,
@@ -1206,7 +1179,7 @@ typedef enum CUlaunchAttributeID_enum {
   CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING = 16
 } CUlaunchAttributeID;
 
-/** The value of such an attribute. CUDA 11.0. */
+/** CUDA 11.0. */
 typedef union CUlaunchAttributeValue_union {
   char pad[64];
   CUaccessPolicyWindow accessPolicyWindow;
@@ -1244,14 +1217,14 @@ typedef union CUlaunchAttributeValue_union {
   unsigned int nvlinkUtilCentricScheduling;
 } CUlaunchAttributeValue;
 
-/** Such an attribute with its value. CUDA 11.6. */
+/** CUDA 11.6. */
 typedef struct CUlaunchAttribute_st {
   CUlaunchAttributeID id;
   char pad[8 - sizeof(CUlaunchAttributeID)];
   CUlaunchAttributeValue value;
 } CUlaunchAttribute;
 
-/** Grid, block, shared memory, stream and attributes of a launch. CUDA 11.6. */
+/** CUDA 11.6. */
 typedef struct CUlaunchConfig_st {
   unsigned int gridDimX;
   unsigned int gridDimY;
@@ -1264,7 +1237,7 @@ typedef struct CUlaunchConfig_st {
   CUlaunchAttribute *attrs;
   unsigned int numAttrs;
 } CUlaunchConfig;
-/** Attributes of kernel nodes. CUDA 11.0. */
+/** CUDA 11.0. */
 typedef CUlaunchAttributeID CUkernelNodeAttrID;
 #define CU_KERNEL_NODE_ATTRIBUTE_ACCESS_POLICY_WINDOW CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
 #define CU_KERNEL_NODE_ATTRIBUTE_COOPERATIVE CU_LAUNCH_ATTRIBUTE_COOPERATIVE
@@ -1276,100 +1249,98 @@ typedef CUlaunchAttributeID CUkernelNodeAttrID;
 #define CU_KERNEL_NODE_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION
 #define CU_KERNEL_NODE_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE
 #define CU_KERNEL_NODE_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
-/** The value of such an attribute. CUDA 11.0. */
+/** CUDA 11.0. */
 typedef CUlaunchAttributeValue CUkernelNodeAttrValue_v1;
-/** The value of such an attribute. CUDA 11.0. */
+/** CUDA 11.0. */
 typedef CUkernelNodeAttrValue_v1 CUkernelNodeAttrValue;
 
-/** Whether a stream is being captured. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef enum CUstreamCaptureStatus_enum {
   CU_STREAM_CAPTURE_STATUS_NONE = 0,
   CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,
   CU_STREAM_CAPTURE_STATUS_INVALIDATED = 2
 } CUstreamCaptureStatus;
 
-/** Which calls are refused during a capture. CUDA 10.0. */
+/** CUDA 10.1. */
 typedef enum CUstreamCaptureMode_enum {
   CU_STREAM_CAPTURE_MODE_GLOBAL = 0,
   CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
   CU_STREAM_CAPTURE_MODE_RELAXED = 2
 } CUstreamCaptureMode;
-/** Attributes of streams. CUDA 11.0. */
+/** CUDA 11.0. */
 typedef CUlaunchAttributeID CUstreamAttrID;
 #define CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
 #define CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY
 #define CU_STREAM_ATTRIBUTE_PRIORITY CU_LAUNCH_ATTRIBUTE_PRIORITY
 #define CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP
 #define CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN
-/** The value of such an attribute. CUDA 11.0. */
+/** CUDA 11.0. */
 typedef CUlaunchAttributeValue CUstreamAttrValue_v1;
-/** The value of such an attribute. CUDA 11.0. */
+/** CUDA 11.0. */
 typedef CUstreamAttrValue_v1 CUstreamAttrValue;
 
-/** Which stream variant cuGetProcAddress finds. */
 typedef enum CUdriverProcAddress_flags_enum {
   CU_GET_PROC_ADDRESS_DEFAULT = 0,
   CU_GET_PROC_ADDRESS_LEGACY_STREAM = 1,
   CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM = 2
 } CUdriverProcAddress_flags;
 
-/** Why cuGetProcAddress found nothing. CUDA 11.3. */
+/** CUDA 12.0. */
 typedef enum CUdriverProcAddressQueryResult_enum {
   CU_GET_PROC_ADDRESS_SUCCESS = 0,
   CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND = 1,
   CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT = 2
 } CUdriverProcAddressQueryResult;
 
-/** How a context is bound to part of a device. CUDA 2.0 or earlier. */
+/** CUDA 11.4. */
 typedef enum CUexecAffinityType_enum {
   CU_EXEC_AFFINITY_TYPE_SM_COUNT = 0,
   CU_EXEC_AFFINITY_TYPE_MAX = 1
 } CUexecAffinityType;
 
-/** A number of multiprocessors. CUDA 2.0 or earlier. */
+/** CUDA 11.4. */
 typedef struct CUexecAffinitySmCount_st {
   unsigned int val;
 } CUexecAffinitySmCount_v1;
-/** A number of multiprocessors. CUDA 2.0 or earlier. */
+/** CUDA 11.4. */
 typedef CUexecAffinitySmCount_v1 CUexecAffinitySmCount;
 
-/** How a context is bound to part of a device, with its value. CUDA 2.0 or earlier. */
+/** CUDA 11.4. */
 typedef struct CUexecAffinityParam_st {
   CUexecAffinityType type;
   union {
     CUexecAffinitySmCount smCount;
   } param;
 } CUexecAffinityParam_v1;
-/** How a context is bound to part of a device, with its value. CUDA 2.0 or earlier. */
+/** CUDA 11.4. */
 typedef CUexecAffinityParam_v1 CUexecAffinityParam;
 
-/** The graphics API that a context shares a queue with. CUDA 2.0 or earlier. */
+/** CUDA 12.5. */
 typedef enum CUcigDataType_enum {
   CIG_DATA_TYPE_D3D12_COMMAND_QUEUE = 0x1,
   CIG_DATA_TYPE_NV_BLOB = 0x2
 } CUcigDataType;
 
-/** The graphics queue that a context shares. CUDA 2.0 or earlier. */
+/** CUDA 12.5. */
 typedef struct CUctxCigParam_st {
   CUcigDataType sharedDataType;
   void *sharedData;
 } CUctxCigParam;
 
-/** Further parameters of a new context. CUDA 2.0 or earlier. */
+/** CUDA 12.5. */
 typedef struct CUctxCreateParams_st {
   CUexecAffinityParam *execAffinityParams;
   int numExecAffinityParams;
   CUctxCigParam *cigParams;
 } CUctxCreateParams;
 
-/** Options of library loading. CUDA 12.0. */
+/** CUDA 12.0. */
 typedef enum CUlibraryOption_enum {
   CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE = 0,
   CU_LIBRARY_BINARY_IS_PRESERVED = 1,
   CU_LIBRARY_NUM_OPTIONS = 2
 } CUlibraryOption;
 
-/** Functions and data that host and library share. */
 typedef struct CUlibraryHostUniversalFunctionAndDataTable_st {
   void *functionTable;
   size_t functionWindowSize;
@@ -1377,7 +1348,7 @@ typedef struct CUlibraryHostUniversalFunctionAndDataTable_st {
   size_t dataWindowSize;
 } CUlibraryHostUniversalFunctionAndDataTable;
 
-/** What every driver function returns; 0 is success. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 typedef enum cudaError_enum {
   CUDA_SUCCESS = 0,
   CUDA_ERROR_INVALID_VALUE = 1,
@@ -1482,7 +1453,7 @@ typedef enum cudaError_enum {
   CUDA_ERROR_UNKNOWN = 999
 } CUresult;
 
-/** Facts about the link between two devices. CUDA 8.0. */
+/** CUDA 8.0. */
 typedef enum CUdevice_P2PAttribute_enum {
   CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK = 0x01,
   CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED = 0x02,
@@ -1492,7 +1463,7 @@ typedef enum CUdevice_P2PAttribute_enum {
   CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED = 0x05
 } CUdevice_P2PAttribute;
 
-/** Atomic operations. CUDA 13.0. */
+/** CUDA 13.0. */
 typedef enum CUatomicOperation_enum {
   CU_ATOMIC_OPERATION_INTEGER_ADD = 0,
   CU_ATOMIC_OPERATION_INTEGER_MIN = 1,
@@ -1510,7 +1481,6 @@ typedef enum CUatomicOperation_enum {
   CU_ATOMIC_OPERATION_MAX = 13
 } CUatomicOperation;
 
-/** The forms in which an atomic operation works; bits. */
 typedef enum CUatomicOperationCapability_enum {
   CU_ATOMIC_CAPABILITY_SIGNED = 1,
   CU_ATOMIC_CAPABILITY_UNSIGNED = 2,
@@ -1520,9 +1490,9 @@ typedef enum CUatomicOperationCapability_enum {
   CU_ATOMIC_CAPABILITY_SCALAR_128 = 32,
   CU_ATOMIC_CAPABILITY_VECTOR_32x4 = 64
 } CUatomicOperationCapability;
-/** A host function that is called in stream order. CUDA 5.0. */
+/** CUDA 5.0. */
 typedef void(CUDA_CB *CUstreamCallback)(CUstream hStream, CUresult status, void *userData);
-/** Gives the dynamic shared memory that a block size needs. CUDA 6.5. */
+/** CUDA 6.5. */
 typedef size_t(CUDA_CB *CUoccupancyB2DSize)(int blockSize);
 #define CU_MEMHOSTALLOC_PORTABLE 0x01
 #define CU_MEMHOSTALLOC_DEVICEMAP 0x02
@@ -1532,7 +1502,7 @@ typedef size_t(CUDA_CB *CUoccupancyB2DSize)(int blockSize);
 #define CU_MEMHOSTREGISTER_IOMEMORY 0x04
 #define CU_MEMHOSTREGISTER_READ_ONLY 0x08
 
-/** A copy of a rectangle. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 typedef struct CUDA_MEMCPY2D_st {
   size_t srcXInBytes;
   size_t srcY;
@@ -1551,10 +1521,10 @@ typedef struct CUDA_MEMCPY2D_st {
   size_t WidthInBytes;
   size_t Height;
 } CUDA_MEMCPY2D_v2;
-/** A copy of a rectangle. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 typedef CUDA_MEMCPY2D_v2 CUDA_MEMCPY2D;
 
-/** A copy of a box. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 typedef struct CUDA_MEMCPY3D_st {
   size_t srcXInBytes;
   size_t srcY;
@@ -1582,10 +1552,10 @@ typedef struct CUDA_MEMCPY3D_st {
   size_t Height;
   size_t Depth;
 } CUDA_MEMCPY3D_v2;
-/** A copy of a box. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 typedef CUDA_MEMCPY3D_v2 CUDA_MEMCPY3D;
 
-/** A copy of a box between two contexts. CUDA 4.0. */
+/** CUDA 4.0. */
 typedef struct CUDA_MEMCPY3D_PEER_st {
   size_t srcXInBytes;
   size_t srcY;
@@ -1613,10 +1583,10 @@ typedef struct CUDA_MEMCPY3D_PEER_st {
   size_t Height;
   size_t Depth;
 } CUDA_MEMCPY3D_PEER_v1;
-/** A copy of a box between two contexts. CUDA 4.0. */
+/** CUDA 4.0. */
 typedef CUDA_MEMCPY3D_PEER_v1 CUDA_MEMCPY3D_PEER;
 
-/** Parameters of a copy node. CUDA 12.2. */
+/** CUDA 12.2. */
 typedef struct CUDA_MEMCPY_NODE_PARAMS_st {
   int flags;
   int reserved;
@@ -1624,17 +1594,17 @@ typedef struct CUDA_MEMCPY_NODE_PARAMS_st {
   CUDA_MEMCPY3D copyParams;
 } CUDA_MEMCPY_NODE_PARAMS;
 
-/** An array of one or two dimensions: sizes in elements. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 typedef struct CUDA_ARRAY_DESCRIPTOR_st {
   size_t Width;
   size_t Height;
   CUarray_format Format;
   unsigned int NumChannels;
 } CUDA_ARRAY_DESCRIPTOR_v2;
-/** An array of one or two dimensions: sizes in elements. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 typedef CUDA_ARRAY_DESCRIPTOR_v2 CUDA_ARRAY_DESCRIPTOR;
 
-/** An array: sizes in elements. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 typedef struct CUDA_ARRAY3D_DESCRIPTOR_st {
   size_t Width;
   size_t Height;
@@ -1643,11 +1613,11 @@ typedef struct CUDA_ARRAY3D_DESCRIPTOR_st {
   unsigned int NumChannels;
   unsigned int Flags;
 } CUDA_ARRAY3D_DESCRIPTOR_v2;
-/** An array: sizes in elements. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 typedef CUDA_ARRAY3D_DESCRIPTOR_v2 CUDA_ARRAY3D_DESCRIPTOR;
 #define CU_ARRAY_SPARSE_PROPERTIES_SINGLE_MIPTAIL 0x1
 
-/** How a sparse array is tiled. CUDA 11.1. */
+/** CUDA 11.1. */
 typedef struct CUDA_ARRAY_SPARSE_PROPERTIES_st {
   struct {
     unsigned int width;
@@ -1659,19 +1629,19 @@ typedef struct CUDA_ARRAY_SPARSE_PROPERTIES_st {
   unsigned int flags;
   unsigned int reserved[4];
 } CUDA_ARRAY_SPARSE_PROPERTIES_v1;
-/** How a sparse array is tiled. CUDA 11.1. */
+/** CUDA 11.1. */
 typedef CUDA_ARRAY_SPARSE_PROPERTIES_v1 CUDA_ARRAY_SPARSE_PROPERTIES;
 
-/** Size and alignment of an array's memory. CUDA 11.6. */
+/** CUDA 11.6. */
 typedef struct CUDA_ARRAY_MEMORY_REQUIREMENTS_st {
   size_t size;
   size_t alignment;
   unsigned int reserved[4];
 } CUDA_ARRAY_MEMORY_REQUIREMENTS_v1;
-/** Size and alignment of an array's memory. CUDA 11.6. */
+/** CUDA 11.6. */
 typedef CUDA_ARRAY_MEMORY_REQUIREMENTS_v1 CUDA_ARRAY_MEMORY_REQUIREMENTS;
 
-/** What a texture or surface reads from. CUDA 5.0. */
+/** CUDA 5.0. */
 typedef struct CUDA_RESOURCE_DESC_st {
   CUresourcetype resType;
   union {
@@ -1701,10 +1671,10 @@ typedef struct CUDA_RESOURCE_DESC_st {
   } res;
   unsigned int flags;
 } CUDA_RESOURCE_DESC_v1;
-/** What a texture or surface reads from. CUDA 5.0. */
+/** CUDA 5.0. */
 typedef CUDA_RESOURCE_DESC_v1 CUDA_RESOURCE_DESC;
 
-/** How a texture is sampled. CUDA 5.0. */
+/** CUDA 5.0. */
 typedef struct CUDA_TEXTURE_DESC_st {
   CUaddress_mode addressMode[3];
   CUfilter_mode filterMode;
@@ -1717,10 +1687,10 @@ typedef struct CUDA_TEXTURE_DESC_st {
   float borderColor[4];
   int reserved[12];
 } CUDA_TEXTURE_DESC_v1;
-/** How a texture is sampled. CUDA 5.0. */
+/** CUDA 5.0. */
 typedef CUDA_TEXTURE_DESC_v1 CUDA_TEXTURE_DESC;
 
-/** How a texture sees its elements. CUDA 5.0. */
+/** CUDA 5.0. */
 typedef enum CUresourceViewFormat_enum {
   CU_RES_VIEW_FORMAT_NONE = 0x00,
   CU_RES_VIEW_FORMAT_UINT_1X8 = 0x01,
@@ -1759,7 +1729,7 @@ typedef enum CUresourceViewFormat_enum {
   CU_RES_VIEW_FORMAT_UNSIGNED_BC7 = 0x22
 } CUresourceViewFormat;
 
-/** How a texture sees its memory. CUDA 5.0. */
+/** CUDA 5.0. */
 typedef struct CUDA_RESOURCE_VIEW_DESC_st {
   CUresourceViewFormat format;
   size_t width;
@@ -1771,17 +1741,17 @@ typedef struct CUDA_RESOURCE_VIEW_DESC_st {
   unsigned int lastLayer;
   unsigned int reserved[16];
 } CUDA_RESOURCE_VIEW_DESC_v1;
-/** How a texture sees its memory. CUDA 5.0. */
+/** CUDA 5.0. */
 typedef CUDA_RESOURCE_VIEW_DESC_v1 CUDA_RESOURCE_VIEW_DESC;
 #define CU_TENSOR_MAP_NUM_QWORDS 16
 
-/** A tensor as the tensor copy unit sees it. Opaque. CUDA 12.0. */
+/** CUDA 12.0. */
 typedef struct CUtensorMap_st {
   SONDE_ALIGN(128)
   cuuint64_t opaque[CU_TENSOR_MAP_NUM_QWORDS];
 } CUtensorMap;
 
-/** Element types of tensors. CUDA 12.0. */
+/** CUDA 12.0. */
 typedef enum CUtensorMapDataType_enum {
   CU_TENSOR_MAP_DATA_TYPE_UINT8 = 0,
   CU_TENSOR_MAP_DATA_TYPE_UINT16 = 1,
@@ -1801,14 +1771,14 @@ typedef enum CUtensorMapDataType_enum {
   CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B = 15
 } CUtensorMapDataType;
 
-/** How a tensor is interleaved. CUDA 12.0. */
+/** CUDA 12.0. */
 typedef enum CUtensorMapInterleave_enum {
   CU_TENSOR_MAP_INTERLEAVE_NONE = 0,
   CU_TENSOR_MAP_INTERLEAVE_16B = 1,
   CU_TENSOR_MAP_INTERLEAVE_32B = 2
 } CUtensorMapInterleave;
 
-/** How tiles are laid out in shared memory. CUDA 12.0. */
+/** CUDA 12.0. */
 typedef enum CUtensorMapSwizzle_enum {
   CU_TENSOR_MAP_SWIZZLE_NONE = 0,
   CU_TENSOR_MAP_SWIZZLE_32B = 1,
@@ -1819,7 +1789,7 @@ typedef enum CUtensorMapSwizzle_enum {
   CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B = 6
 } CUtensorMapSwizzle;
 
-/** How much the L2 cache fetches at once. CUDA 12.0. */
+/** CUDA 12.0. */
 typedef enum CUtensorMapL2promotion_enum {
   CU_TENSOR_MAP_L2_PROMOTION_NONE = 0,
   CU_TENSOR_MAP_L2_PROMOTION_L2_64B = 1,
@@ -1827,34 +1797,31 @@ typedef enum CUtensorMapL2promotion_enum {
   CU_TENSOR_MAP_L2_PROMOTION_L2_256B = 3
 } CUtensorMapL2promotion;
 
-/** What a tensor gives outside its bounds. CUDA 12.0. */
+/** CUDA 12.0. */
 typedef enum CUtensorMapFloatOOBfill_enum {
   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0,
   CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA = 1
 } CUtensorMapFloatOOBfill;
 
-/** Which dimension the wide im2col order widens. CUDA 12.8. */
+/** CUDA 12.8. */
 typedef enum CUtensorMapIm2ColWideMode_enum {
   CU_TENSOR_MAP_IM2COL_WIDE_MODE_W = 0,
   CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128 = 1
 } CUtensorMapIm2ColWideMode;
 
-/** Tokens for direct access by other devices. */
 typedef struct CUDA_POINTER_ATTRIBUTE_P2P_TOKENS_st {
   unsigned long long p2pToken;
   unsigned int vaSpaceToken;
 } CUDA_POINTER_ATTRIBUTE_P2P_TOKENS_v1;
-/** Tokens for direct access by other devices. */
 typedef CUDA_POINTER_ATTRIBUTE_P2P_TOKENS_v1 CUDA_POINTER_ATTRIBUTE_P2P_TOKENS;
 
-/** What access there is to an address. */
 typedef enum CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS_enum {
   CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE = 0x0,
   CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ = 0x1,
   CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE = 0x3
 } CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS;
 
-/** One launch of a cooperative launch on several devices. CUDA 9.0. */
+/** CUDA 9.0. */
 typedef struct CUDA_LAUNCH_PARAMS_st {
   CUfunction function;
   unsigned int gridDimX;
@@ -1867,10 +1834,10 @@ typedef struct CUDA_LAUNCH_PARAMS_st {
   CUstream hStream;
   void **kernelParams;
 } CUDA_LAUNCH_PARAMS_v1;
-/** One launch of a cooperative launch on several devices. CUDA 9.0. */
+/** CUDA 9.0. */
 typedef CUDA_LAUNCH_PARAMS_v1 CUDA_LAUNCH_PARAMS;
 
-/** What sort of handle names external memory. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef enum CUexternalMemoryHandleType_enum {
   CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD = 1,
   CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_WIN32 = 2,
@@ -1888,7 +1855,7 @@ typedef enum CUexternalMemoryHandleType_enum {
 #define CUDA_NVSCISYNC_ATTR_SIGNAL 0x1
 #define CUDA_NVSCISYNC_ATTR_WAIT 0x2
 
-/** A handle of external memory. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st {
   CUexternalMemoryHandleType type;
   union {
@@ -1903,30 +1870,30 @@ typedef struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st {
   unsigned int flags;
   unsigned int reserved[16];
 } CUDA_EXTERNAL_MEMORY_HANDLE_DESC_v1;
-/** A handle of external memory. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef CUDA_EXTERNAL_MEMORY_HANDLE_DESC_v1 CUDA_EXTERNAL_MEMORY_HANDLE_DESC;
 
-/** Part of external memory, as a buffer. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef struct CUDA_EXTERNAL_MEMORY_BUFFER_DESC_st {
   unsigned long long offset;
   unsigned long long size;
   unsigned int flags;
   unsigned int reserved[16];
 } CUDA_EXTERNAL_MEMORY_BUFFER_DESC_v1;
-/** Part of external memory, as a buffer. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef CUDA_EXTERNAL_MEMORY_BUFFER_DESC_v1 CUDA_EXTERNAL_MEMORY_BUFFER_DESC;
 
-/** Part of external memory, as an array. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef struct CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_st {
   unsigned long long offset;
   CUDA_ARRAY3D_DESCRIPTOR arrayDesc;
   unsigned int numLevels;
   unsigned int reserved[16];
 } CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_v1;
-/** Part of external memory, as an array. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_v1 CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC;
 
-/** What sort of handle names an external semaphore. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef enum CUexternalSemaphoreHandleType_enum {
   CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD = 1,
   CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_WIN32 = 2,
@@ -1940,7 +1907,7 @@ typedef enum CUexternalSemaphoreHandleType_enum {
   CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_WIN32 = 10
 } CUexternalSemaphoreHandleType;
 
-/** A handle of an external semaphore. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st {
   CUexternalSemaphoreHandleType type;
   union {
@@ -1954,10 +1921,10 @@ typedef struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st {
   unsigned int flags;
   unsigned int reserved[16];
 } CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_v1;
-/** A handle of an external semaphore. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_v1 CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC;
 
-/** How an external semaphore is signalled. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st {
   struct {
     struct {
@@ -1975,10 +1942,10 @@ typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st {
   unsigned int flags;
   unsigned int reserved[16];
 } CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_v1;
-/** How an external semaphore is signalled. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_v1 CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS;
 
-/** What is waited for at an external semaphore. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st {
   struct {
     struct {
@@ -1997,46 +1964,46 @@ typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st {
   unsigned int flags;
   unsigned int reserved[16];
 } CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_v1;
-/** What is waited for at an external semaphore. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_v1 CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS;
 
-/** Parameters of a signal node. CUDA 11.2. */
+/** CUDA 11.2. */
 typedef struct CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_st {
   CUexternalSemaphore *extSemArray;
   const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray;
   unsigned int numExtSems;
 } CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v1;
-/** Parameters of a signal node. CUDA 11.2. */
+/** CUDA 11.2. */
 typedef CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v1 CUDA_EXT_SEM_SIGNAL_NODE_PARAMS;
 
-/** Parameters of a signal node. CUDA 12.2. */
+/** CUDA 12.2. */
 typedef struct CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st {
   CUexternalSemaphore *extSemArray;
   const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray;
   unsigned int numExtSems;
 } CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2;
 
-/** Parameters of a semaphore-wait node. CUDA 11.2. */
+/** CUDA 11.2. */
 typedef struct CUDA_EXT_SEM_WAIT_NODE_PARAMS_st {
   CUexternalSemaphore *extSemArray;
   const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray;
   unsigned int numExtSems;
 } CUDA_EXT_SEM_WAIT_NODE_PARAMS_v1;
-/** Parameters of a semaphore-wait node. CUDA 11.2. */
+/** CUDA 11.2. */
 typedef CUDA_EXT_SEM_WAIT_NODE_PARAMS_v1 CUDA_EXT_SEM_WAIT_NODE_PARAMS;
 
-/** Parameters of a semaphore-wait node. CUDA 12.2. */
+/** CUDA 12.2. */
 typedef struct CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st {
   CUexternalSemaphore *extSemArray;
   const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray;
   unsigned int numExtSems;
 } CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2;
-/** Memory without addresses. CUDA 10.2. */
+/** CUDA 10.2. */
 typedef unsigned long long CUmemGenericAllocationHandle_v1;
-/** Memory without addresses. CUDA 10.2. */
+/** CUDA 10.2. */
 typedef CUmemGenericAllocationHandle_v1 CUmemGenericAllocationHandle;
 
-/** How memory can be shared with other processes. CUDA 10.2. */
+/** CUDA 10.2. */
 typedef enum CUmemAllocationHandleType_enum {
   CU_MEM_HANDLE_TYPE_NONE = 0x0,
   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR = 0x1,
@@ -2046,7 +2013,7 @@ typedef enum CUmemAllocationHandleType_enum {
   CU_MEM_HANDLE_TYPE_MAX = 0x7FFFFFFF
 } CUmemAllocationHandleType;
 
-/** What access is granted. CUDA 10.2. */
+/** CUDA 10.2. */
 typedef enum CUmemAccess_flags_enum {
   CU_MEM_ACCESS_FLAGS_PROT_NONE = 0x0,
   CU_MEM_ACCESS_FLAGS_PROT_READ = 0x1,
@@ -2054,7 +2021,7 @@ typedef enum CUmemAccess_flags_enum {
   CU_MEM_ACCESS_FLAGS_PROT_MAX = 0x7FFFFFFF
 } CUmemAccess_flags;
 
-/** What sort of place memory is in. CUDA 8.0. */
+/** CUDA 10.2. */
 typedef enum CUmemLocationType_enum {
   CU_MEM_LOCATION_TYPE_INVALID = 0x0,
   CU_MEM_LOCATION_TYPE_NONE = 0x0,
@@ -2065,7 +2032,7 @@ typedef enum CUmemLocationType_enum {
   CU_MEM_LOCATION_TYPE_MAX = 0x7FFFFFFF
 } CUmemLocationType;
 
-/** What sort of memory is allocated. CUDA 10.2. */
+/** CUDA 10.2. */
 typedef enum CUmemAllocationType_enum {
   CU_MEM_ALLOCATION_TYPE_INVALID = 0x0,
   CU_MEM_ALLOCATION_TYPE_PINNED = 0x1,
@@ -2073,41 +2040,40 @@ typedef enum CUmemAllocationType_enum {
   CU_MEM_ALLOCATION_TYPE_MAX = 0x7FFFFFFF
 } CUmemAllocationType;
 
-/** The least or the best unit of sizes. CUDA 10.2. */
+/** CUDA 10.2. */
 typedef enum CUmemAllocationGranularity_flags_enum {
   CU_MEM_ALLOC_GRANULARITY_MINIMUM = 0x0,
   CU_MEM_ALLOC_GRANULARITY_RECOMMENDED = 0x1
 } CUmemAllocationGranularity_flags;
 
-/** What sort of handle of the operating system is wanted. CUDA 11.7. */
+/** CUDA 11.7. */
 typedef enum CUmemRangeHandleType_enum {
   CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD = 0x1,
   CU_MEM_RANGE_HANDLE_TYPE_MAX = 0x7FFFFFFF
 } CUmemRangeHandleType;
 
-/** Flags of cuMemGetHandleForAddressRange. */
 typedef enum CUmemRangeFlags_enum {
   CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE = 0x1
 } CUmemRangeFlags;
 
-/** What part of a sparse array is meant. CUDA 11.1. */
+/** CUDA 11.1. */
 typedef enum CUarraySparseSubresourceType_enum {
   CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL = 0,
   CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL = 1
 } CUarraySparseSubresourceType;
 
-/** Whether tiles are mapped or unmapped. CUDA 11.1. */
+/** CUDA 11.1. */
 typedef enum CUmemOperationType_enum {
   CU_MEM_OPERATION_TYPE_MAP = 1,
   CU_MEM_OPERATION_TYPE_UNMAP = 2
 } CUmemOperationType;
 
-/** What sort of memory is mapped into tiles. CUDA 11.1. */
+/** CUDA 11.1. */
 typedef enum CUmemHandleType_enum {
   CU_MEM_HANDLE_TYPE_GENERIC = 0
 } CUmemHandleType;
 
-/** One mapping of memory into tiles. CUDA 11.1. */
+/** CUDA 11.1. */
 typedef struct CUarrayMapInfo_st {
   CUresourcetype resourceType;
   union {
@@ -2142,18 +2108,17 @@ typedef struct CUarrayMapInfo_st {
   unsigned int flags;
   unsigned int reserved[2];
 } CUarrayMapInfo_v1;
-/** One mapping of memory into tiles. CUDA 11.1. */
+/** CUDA 11.1. */
 typedef CUarrayMapInfo_v1 CUarrayMapInfo;
 
-/** A place of memory: a device, the host, a NUMA node. CUDA 8.0. */
+/** CUDA 10.2. */
 typedef struct CUmemLocation_st {
   CUmemLocationType type;
   int id;
 } CUmemLocation_v1;
-/** A place of memory: a device, the host, a NUMA node. CUDA 8.0. */
+/** CUDA 10.2. */
 typedef CUmemLocation_v1 CUmemLocation;
 
-/** Whether memory is compressible. */
 typedef enum CUmemAllocationCompType_enum {
   CU_MEM_ALLOCATION_COMP_NONE = 0x0,
   CU_MEM_ALLOCATION_COMP_GENERIC = 0x1
@@ -2161,7 +2126,7 @@ typedef enum CUmemAllocationCompType_enum {
 #define CU_MEM_CREATE_USAGE_TILE_POOL 0x1
 #define CU_MEM_CREATE_USAGE_HW_DECOMPRESS 0x2
 
-/** Properties of memory without addresses. CUDA 10.2. */
+/** CUDA 10.2. */
 typedef struct CUmemAllocationProp_st {
   CUmemAllocationType type;
   CUmemAllocationHandleType requestedHandleTypes;
@@ -2174,34 +2139,34 @@ typedef struct CUmemAllocationProp_st {
     unsigned char reserved[4];
   } allocFlags;
 } CUmemAllocationProp_v1;
-/** Properties of memory without addresses. CUDA 10.2. */
+/** CUDA 10.2. */
 typedef CUmemAllocationProp_v1 CUmemAllocationProp;
 
-/** The least or the best unit of multicast sizes. CUDA 12.1. */
+/** CUDA 12.1. */
 typedef enum CUmulticastGranularity_flags_enum {
   CU_MULTICAST_GRANULARITY_MINIMUM = 0x0,
   CU_MULTICAST_GRANULARITY_RECOMMENDED = 0x1
 } CUmulticastGranularity_flags;
 
-/** Properties of a multicast object. CUDA 12.1. */
+/** CUDA 12.1. */
 typedef struct CUmulticastObjectProp_st {
   unsigned int numDevices;
   size_t size;
   unsigned long long handleTypes;
   unsigned long long flags;
 } CUmulticastObjectProp_v1;
-/** Properties of a multicast object. CUDA 12.1. */
+/** CUDA 12.1. */
 typedef CUmulticastObjectProp_v1 CUmulticastObjectProp;
 
-/** What access a place has. CUDA 10.2. */
+/** CUDA 10.2. */
 typedef struct CUmemAccessDesc_st {
   CUmemLocation location;
   CUmemAccess_flags flags;
 } CUmemAccessDesc_v1;
-/** What access a place has. CUDA 10.2. */
+/** CUDA 10.2. */
 typedef CUmemAccessDesc_v1 CUmemAccessDesc;
 
-/** Why an executable graph could not be updated. CUDA 10.2. */
+/** CUDA 12.0. */
 typedef enum CUgraphExecUpdateResult_enum {
   CU_GRAPH_EXEC_UPDATE_SUCCESS = 0x0,
   CU_GRAPH_EXEC_UPDATE_ERROR = 0x1,
@@ -2214,16 +2179,16 @@ typedef enum CUgraphExecUpdateResult_enum {
   CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED = 0x8
 } CUgraphExecUpdateResult;
 
-/** Why an executable graph could not be updated, and the node. CUDA 10.2. */
+/** CUDA 12.0. */
 typedef struct CUgraphExecUpdateResultInfo_st {
   CUgraphExecUpdateResult result;
   CUgraphNode errorNode;
   CUgraphNode errorFromNode;
 } CUgraphExecUpdateResultInfo_v1;
-/** Why an executable graph could not be updated, and the node. CUDA 10.2. */
+/** CUDA 12.0. */
 typedef CUgraphExecUpdateResultInfo_v1 CUgraphExecUpdateResultInfo;
 
-/** Attributes of pools. CUDA 11.2. */
+/** CUDA 11.2. */
 typedef enum CUmemPool_attribute_enum {
   CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES = 1,
   CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC = 2,
@@ -2236,7 +2201,7 @@ typedef enum CUmemPool_attribute_enum {
 } CUmemPool_attribute;
 #define CU_MEM_POOL_CREATE_USAGE_HW_DECOMPRESS 0x2
 
-/** Properties of a pool. CUDA 11.2. */
+/** CUDA 11.2. */
 typedef struct CUmemPoolProps_st {
   CUmemAllocationType allocType;
   CUmemAllocationHandleType handleTypes;
@@ -2246,23 +2211,22 @@ typedef struct CUmemPoolProps_st {
   unsigned short usage;
   unsigned char reserved[54];
 } CUmemPoolProps_v1;
-/** Properties of a pool. CUDA 11.2. */
+/** CUDA 11.2. */
 typedef CUmemPoolProps_v1 CUmemPoolProps;
 
-/** Names an allocation to a process that imported its pool. CUDA 11.2. */
+/** CUDA 11.2. */
 typedef struct CUmemPoolPtrExportData_st {
   unsigned char reserved[64];
 } CUmemPoolPtrExportData_v1;
-/** Names an allocation to a process that imported its pool. CUDA 11.2. */
+/** CUDA 11.2. */
 typedef CUmemPoolPtrExportData_v1 CUmemPoolPtrExportData;
 
-/** Flags of batched copies. */
 typedef enum CUmemcpyFlags_enum {
   CU_MEMCPY_FLAG_DEFAULT = 0x0,
   CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE = 0x1
 } CUmemcpyFlags;
 
-/** When the source of a batched copy is read. CUDA 12.8. */
+/** CUDA 13.0. */
 typedef enum CUmemcpySrcAccessOrder_enum {
   CU_MEMCPY_SRC_ACCESS_ORDER_INVALID = 0x0,
   CU_MEMCPY_SRC_ACCESS_ORDER_STREAM = 0x1,
@@ -2271,42 +2235,42 @@ typedef enum CUmemcpySrcAccessOrder_enum {
   CU_MEMCPY_SRC_ACCESS_ORDER_MAX = 0x7FFFFFFF
 } CUmemcpySrcAccessOrder;
 
-/** Attributes of batched copies. CUDA 12.8. */
+/** CUDA 13.0. */
 typedef struct CUmemcpyAttributes_st {
   CUmemcpySrcAccessOrder srcAccessOrder;
   CUmemLocation srcLocHint;
   CUmemLocation dstLocHint;
   unsigned int flags;
 } CUmemcpyAttributes_v1;
-/** Attributes of batched copies. CUDA 12.8. */
+/** CUDA 13.0. */
 typedef CUmemcpyAttributes_v1 CUmemcpyAttributes;
 
-/** Whether an end of a batched copy is a pointer or an array. CUDA 12.8. */
+/** CUDA 13.0. */
 typedef enum CUmemcpy3DOperandType_enum {
   CU_MEMCPY_OPERAND_TYPE_POINTER = 0x1,
   CU_MEMCPY_OPERAND_TYPE_ARRAY = 0x2,
   CU_MEMCPY_OPERAND_TYPE_MAX = 0x7FFFFFFF
 } CUmemcpy3DOperandType;
 
-/** A position in an array. CUDA 12.8. */
+/** CUDA 13.0. */
 typedef struct CUoffset3D_st {
   size_t x;
   size_t y;
   size_t z;
 } CUoffset3D_v1;
-/** A position in an array. CUDA 12.8. */
+/** CUDA 13.0. */
 typedef CUoffset3D_v1 CUoffset3D;
 
-/** A size in an array. CUDA 12.8. */
+/** CUDA 13.0. */
 typedef struct CUextent3D_st {
   size_t width;
   size_t height;
   size_t depth;
 } CUextent3D_v1;
-/** A size in an array. CUDA 12.8. */
+/** CUDA 13.0. */
 typedef CUextent3D_v1 CUextent3D;
 
-/** An end of a batched copy. CUDA 12.8. */
+/** CUDA 13.0. */
 typedef struct CUmemcpy3DOperand_st {
   CUmemcpy3DOperandType type;
   union {
@@ -2322,10 +2286,10 @@ typedef struct CUmemcpy3DOperand_st {
     } array;
   } op;
 } CUmemcpy3DOperand_v1;
-/** An end of a batched copy. CUDA 12.8. */
+/** CUDA 13.0. */
 typedef CUmemcpy3DOperand_v1 CUmemcpy3DOperand;
 
-/** One copy of a batch. CUDA 12.8. */
+/** CUDA 13.0. */
 typedef struct CUDA_MEMCPY3D_BATCH_OP_st {
   CUmemcpy3DOperand src;
   CUmemcpy3DOperand dst;
@@ -2333,10 +2297,10 @@ typedef struct CUDA_MEMCPY3D_BATCH_OP_st {
   CUmemcpySrcAccessOrder srcAccessOrder;
   unsigned int flags;
 } CUDA_MEMCPY3D_BATCH_OP_v1;
-/** One copy of a batch. CUDA 12.8. */
+/** CUDA 13.0. */
 typedef CUDA_MEMCPY3D_BATCH_OP_v1 CUDA_MEMCPY3D_BATCH_OP;
 
-/** Parameters of an allocation node; dptr is an output. CUDA 11.4. */
+/** CUDA 11.4. */
 typedef struct CUDA_MEM_ALLOC_NODE_PARAMS_v1_st {
   CUmemPoolProps poolProps;
   const CUmemAccessDesc *accessDescs;
@@ -2344,10 +2308,10 @@ typedef struct CUDA_MEM_ALLOC_NODE_PARAMS_v1_st {
   size_t bytesize;
   CUdeviceptr dptr;
 } CUDA_MEM_ALLOC_NODE_PARAMS_v1;
-/** Parameters of an allocation node; dptr is an output. CUDA 11.4. */
+/** CUDA 11.4. */
 typedef CUDA_MEM_ALLOC_NODE_PARAMS_v1 CUDA_MEM_ALLOC_NODE_PARAMS;
 
-/** Parameters of an allocation node; dptr is an output. CUDA 12.2. */
+/** CUDA 12.2. */
 typedef struct CUDA_MEM_ALLOC_NODE_PARAMS_v2_st {
   CUmemPoolProps poolProps;
   const CUmemAccessDesc *accessDescs;
@@ -2356,12 +2320,12 @@ typedef struct CUDA_MEM_ALLOC_NODE_PARAMS_v2_st {
   CUdeviceptr dptr;
 } CUDA_MEM_ALLOC_NODE_PARAMS_v2;
 
-/** Parameters of a release node. CUDA 12.2. */
+/** CUDA 12.2. */
 typedef struct CUDA_MEM_FREE_NODE_PARAMS_st {
   CUdeviceptr dptr;
 } CUDA_MEM_FREE_NODE_PARAMS;
 
-/** How much memory graphs use. CUDA 11.4. */
+/** CUDA 11.4. */
 typedef enum CUgraphMem_attribute_enum {
   CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT = 0,
   CU_GRAPH_MEM_ATTR_USED_MEM_HIGH = 1,
@@ -2369,29 +2333,29 @@ typedef enum CUgraphMem_attribute_enum {
   CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH = 3
 } CUgraphMem_attribute;
 
-/** Whether a child graph is copied or moved. CUDA 12.2. */
+/** CUDA 12.2. */
 typedef enum CUgraphChildGraphNodeOwnership_enum {
   CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE = 0,
   CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE = 1
 } CUgraphChildGraphNodeOwnership;
 
-/** Parameters of a child node. CUDA 12.2. */
+/** CUDA 12.2. */
 typedef struct CUDA_CHILD_GRAPH_NODE_PARAMS_st {
   CUgraph graph;
   CUgraphChildGraphNodeOwnership ownership;
 } CUDA_CHILD_GRAPH_NODE_PARAMS;
 
-/** Parameters of an event-record node. CUDA 12.2. */
+/** CUDA 12.2. */
 typedef struct CUDA_EVENT_RECORD_NODE_PARAMS_st {
   CUevent event;
 } CUDA_EVENT_RECORD_NODE_PARAMS;
 
-/** Parameters of an event-wait node. CUDA 12.2. */
+/** CUDA 12.2. */
 typedef struct CUDA_EVENT_WAIT_NODE_PARAMS_st {
   CUevent event;
 } CUDA_EVENT_WAIT_NODE_PARAMS;
 
-/** Parameters of a node of any type. CUDA 12.2. */
+/** CUDA 12.2. */
 typedef struct CUgraphNodeParams_st {
   CUgraphNodeType type;
   int reserved0[3];
@@ -2442,31 +2406,28 @@ typedef struct CUgraphNodeParams_st {
 #define CU_DEVICE_CPU ((CUdevice)-1)
 #define CU_DEVICE_INVALID ((CUdevice)-2)
 
-/** How writes of remote devices can be flushed. */
 typedef enum CUflushGPUDirectRDMAWritesOptions_enum {
   CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST = 1,
   CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_MEMOPS = 2
 } CUflushGPUDirectRDMAWritesOptions;
 
-/** How writes of remote devices are ordered. */
 typedef enum CUGPUDirectRDMAWritesOrdering_enum {
   CU_GPU_DIRECT_RDMA_WRITES_ORDERING_NONE = 0,
   CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER = 100,
   CU_GPU_DIRECT_RDMA_WRITES_ORDERING_ALL_DEVICES = 200
 } CUGPUDirectRDMAWritesOrdering;
 
-/** For whom writes of remote devices are flushed. CUDA 11.3. */
+/** CUDA 11.3. */
 typedef enum CUflushGPUDirectRDMAWritesScope_enum {
   CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER = 100,
   CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES = 200
 } CUflushGPUDirectRDMAWritesScope;
 
-/** Whose view of remote writes is flushed. CUDA 11.3. */
+/** CUDA 11.3. */
 typedef enum CUflushGPUDirectRDMAWritesTarget_enum {
   CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX = 0
 } CUflushGPUDirectRDMAWritesTarget;
 
-/** What cuGraphDebugDotPrint writes. */
 typedef enum CUgraphDebugDot_flags_enum {
   CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE = 1,
   CU_GRAPH_DEBUG_DOT_FLAGS_RUNTIME_TYPES = 2,
@@ -2486,17 +2447,14 @@ typedef enum CUgraphDebugDot_flags_enum {
   CU_GRAPH_DEBUG_DOT_FLAGS_CONDITIONAL_NODE_PARAMS = 32768
 } CUgraphDebugDot_flags;
 
-/** Flags of user objects. */
 typedef enum CUuserObject_flags_enum {
   CU_USER_OBJECT_NO_DESTRUCTOR_SYNC = 1
 } CUuserObject_flags;
 
-/** Whether references are moved to a graph. */
 typedef enum CUuserObjectRetain_flags_enum {
   CU_GRAPH_USER_OBJECT_MOVE = 1
 } CUuserObjectRetain_flags;
 
-/** Flags of making graphs executable. */
 typedef enum CUgraphInstantiate_flags_enum {
   CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH = 1,
   CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD = 2,
@@ -2504,13 +2462,12 @@ typedef enum CUgraphInstantiate_flags_enum {
   CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY = 8
 } CUgraphInstantiate_flags;
 
-/** Whether a device's memory is a NUMA node. */
 typedef enum CUdeviceNumaConfig_enum {
   CU_DEVICE_NUMA_CONFIG_NONE = 0,
   CU_DEVICE_NUMA_CONFIG_NUMA_NODE = 1
 } CUdeviceNumaConfig;
 
-/** Where a process is in checkpointing. CUDA 12.8. */
+/** CUDA 12.8. */
 typedef enum CUprocessState_enum {
   CU_PROCESS_STATE_RUNNING = 0,
   CU_PROCESS_STATE_LOCKED = 1,
@@ -2518,25 +2475,25 @@ typedef enum CUprocessState_enum {
   CU_PROCESS_STATE_FAILED = 3
 } CUprocessState;
 
-/** Arguments of cuCheckpointProcessLock. CUDA 12.8. */
+/** CUDA 12.8. */
 typedef struct CUcheckpointLockArgs_st {
   unsigned int timeoutMs;
   unsigned int reserved0;
   cuuint64_t reserved1[7];
 } CUcheckpointLockArgs;
 
-/** Arguments of cuCheckpointProcessCheckpoint. CUDA 12.8. */
+/** CUDA 12.8. */
 typedef struct CUcheckpointCheckpointArgs_st {
   cuuint64_t reserved[8];
 } CUcheckpointCheckpointArgs;
 
-/** Which device replaces which at a restore. CUDA 12.8. */
+/** CUDA 12.8. */
 typedef struct CUcheckpointGpuPair_st {
   CUuuid oldUuid;
   CUuuid newUuid;
 } CUcheckpointGpuPair;
 
-/** Arguments of cuCheckpointProcessRestore. CUDA 12.8. */
+/** CUDA 12.8. */
 typedef struct CUcheckpointRestoreArgs_st {
   CUcheckpointGpuPair *gpuPairs;
   unsigned int gpuPairsCount;
@@ -2544,18 +2501,18 @@ typedef struct CUcheckpointRestoreArgs_st {
   cuuint64_t reserved1;
 } CUcheckpointRestoreArgs;
 
-/** Arguments of cuCheckpointProcessUnlock. CUDA 12.8. */
+/** CUDA 12.8. */
 typedef struct CUcheckpointUnlockArgs_st {
   cuuint64_t reserved[8];
 } CUcheckpointUnlockArgs;
 
-/** When functions are loaded. CUDA 11.7. */
+/** CUDA 11.7. */
 typedef enum CUmoduleLoadingMode_enum {
   CU_MODULE_EAGER_LOADING = 0x1,
   CU_MODULE_LAZY_LOADING = 0x2
 } CUmoduleLoadingMode;
 
-/** Algorithms of decompression. CUDA 12.6. */
+/** CUDA 12.6. */
 typedef enum CUmemDecompressAlgorithm_enum {
   CU_MEM_DECOMPRESS_UNSUPPORTED = 0,
   CU_MEM_DECOMPRESS_ALGORITHM_DEFLATE = 1,
@@ -2563,7 +2520,7 @@ typedef enum CUmemDecompressAlgorithm_enum {
   CU_MEM_DECOMPRESS_ALGORITHM_LZ4 = 4
 } CUmemDecompressAlgorithm;
 
-/** One decompression of a batch. CUDA 12.6. */
+/** CUDA 12.6. */
 typedef struct CUmemDecompressParams_st {
   size_t srcNumBytes;
   size_t dstNumBytes;
@@ -2574,14 +2531,14 @@ typedef struct CUmemDecompressParams_st {
   unsigned char padding[20];
 } CUmemDecompressParams;
 
-/** Whether a function is loaded. CUDA 12.4. */
+/** CUDA 12.4. */
 typedef enum CUfunctionLoadingState_enum {
   CU_FUNCTION_LOADING_STATE_UNLOADED = 0,
   CU_FUNCTION_LOADING_STATE_LOADED = 1,
   CU_FUNCTION_LOADING_STATE_MAX = 2
 } CUfunctionLoadingState;
 
-/** Settings of core dumps. CUDA 12.1. */
+/** CUDA 12.1. */
 typedef enum CUcoredumpSettings_enum {
   CU_COREDUMP_ENABLE_ON_EXCEPTION = 1,
   CU_COREDUMP_TRIGGER_HOST = 2,
@@ -2593,7 +2550,6 @@ typedef enum CUcoredumpSettings_enum {
   CU_COREDUMP_MAX = 8
 } CUcoredumpSettings;
 
-/** What core dumps leave out. */
 typedef enum CUCoredumpGenerationFlags {
   CU_COREDUMP_DEFAULT_FLAGS = 0,
   CU_COREDUMP_SKIP_NONRELOCATED_ELF_IMAGES = 1,
@@ -2604,34 +2560,32 @@ typedef enum CUCoredumpGenerationFlags {
   CU_COREDUMP_SKIP_CONSTBANK_MEMORY = 32,
   CU_COREDUMP_LIGHTWEIGHT_FLAGS = 47
 } CUCoredumpGenerationFlags;
-/** Resources for a green context. CUDA 12.4. */
+/** CUDA 12.4. */
 typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
 
-/** Flags of green contexts. */
 typedef enum {
   CU_GREEN_CTX_DEFAULT_STREAM = 0x1
 } CUgreenCtxCreate_flags;
 
-/** How multiprocessors are split. */
 typedef enum {
   CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING = 0x1,
   CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE = 0x2
 } CUdevSmResourceSplit_flags;
 
-/** Types of device resources. CUDA 12.4. */
+/** CUDA 12.4. */
 typedef enum {
   CU_DEV_RESOURCE_TYPE_INVALID = 0,
   CU_DEV_RESOURCE_TYPE_SM = 1
 } CUdevResourceType;
 
-/** A number of multiprocessors. CUDA 12.4. */
+/** CUDA 12.4. */
 typedef struct CUdevSmResource_st {
   unsigned int smCount;
   unsigned int minSmPartitionSize;
   unsigned int smCoscheduledAlignment;
 } CUdevSmResource;
 
-/** A resource of a device. CUDA 12.4. */
+/** CUDA 12.4. */
 typedef struct CUdevResource_st {
   CUdevResourceType type;
   unsigned char _internal_padding[92];
@@ -2640,1387 +2594,1381 @@ typedef struct CUdevResource_st {
     unsigned char _oversize[48];
   };
 } CUdevResource_v1;
-/** A resource of a device. CUDA 12.4. */
+/** CUDA 12.4. */
 typedef CUdevResource_v1 CUdevResource;
 
-/** How bad a message is. CUDA 12.9. */
+/** CUDA 12.9. */
 typedef enum CUlogLevel_enum {
   CU_LOG_LEVEL_ERROR = 0,
   CU_LOG_LEVEL_WARNING = 1
 } CUlogLevel;
-/** A registered receiver of messages. CUDA 12.9. */
+/** CUDA 12.9. */
 typedef struct CUlogsCallbackEntry_st *CUlogsCallbackHandle;
-/** A function that gets messages. CUDA 12.9. */
+/** CUDA 12.9. */
 typedef void(CUDA_CB *CUlogsCallback)(void *data, CUlogLevel logLevel, char *message, size_t length);
-/** A position in the message log. CUDA 12.9. */
+/** CUDA 12.9. */
 typedef unsigned int CUlogIterator;
 
 /* ------------------------------------------------------------------ functions */
 
-/** Gives a sentence about an error code, a static string. CUDA 6.0. */
+/** CUDA 6.0. */
 CUresult CUDAAPI cuGetErrorString(CUresult error, const char **pStr);
 
-/** Gives the name of an error code, a static string. CUDA 6.0. */
+/** CUDA 6.0. */
 CUresult CUDAAPI cuGetErrorName(CUresult error, const char **pStr);
 
-/** Starts the driver; every other function but cuDriverGetVersion needs it. Flags must be 0. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 CUresult CUDAAPI cuInit(unsigned int Flags);
 
-/** Gives the CUDA version of the driver: major * 1000 + minor * 10. CUDA 2.2. */
+/** CUDA 2.2. */
 CUresult CUDAAPI cuDriverGetVersion(int *driverVersion);
 
-/** Gives the handle of a device by its ordinal. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 CUresult CUDAAPI cuDeviceGet(CUdevice *device, int ordinal);
 
-/** Counts the devices. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 CUresult CUDAAPI cuDeviceGetCount(int *count);
 
-/** Writes the name of a device, cut to len bytes with its NUL. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 CUresult CUDAAPI cuDeviceGetName(char *name, int len, CUdevice dev);
 
-/** Gives the identifier of a device, which stays the same over reboots. CUDA 9.2. */
+/** CUDA 11.4. */
 CUresult CUDAAPI cuDeviceGetUuid(CUuuid *uuid, CUdevice dev);
 
-/** Gives the Windows identifier of a device. NOT_SUPPORTED elsewhere. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuDeviceGetLuid(char *luid, unsigned int *deviceNodeMask, CUdevice dev);
 
-/** Gives the memory of a device. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuDeviceTotalMem(size_t *bytes, CUdevice dev);
 
-/** Gives how many elements a 1D texture of linear memory can have. CUDA 11.1. */
+/** CUDA 11.1. */
 CUresult CUDAAPI cuDeviceGetTexture1DLinearMaxWidth(
     size_t *maxWidthInElements, CUarray_format format, unsigned numChannels, CUdevice dev);
 
-/** Reads a fact about a device. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 CUresult CUDAAPI cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev);
 
-/** Tells which atomic operations on host memory a device does by itself; one mask for each operation. CUDA 13.0. */
+/** CUDA 13.0. */
 CUresult CUDAAPI cuDeviceGetHostAtomicCapabilities(
     unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count, CUdevice dev);
 
-/** Fills attributes for synchronisation with NvSci. CUDA 10.2. */
+/** CUDA 10.2. */
 CUresult CUDAAPI cuDeviceGetNvSciSyncAttributes(void *nvSciSyncAttrList, CUdevice dev, int flags);
 
-/** Makes a pool the one that cuMemAllocAsync takes from on a device. CUDA 11.2. */
+/** CUDA 11.2. */
 CUresult CUDAAPI cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool);
 
-/** Gives the pool that cuMemAllocAsync takes from on a device. CUDA 11.2. */
+/** CUDA 11.2. */
 CUresult CUDAAPI cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev);
 
-/** Gives the pool that a device came with. CUDA 11.2. */
+/** CUDA 11.2. */
 CUresult CUDAAPI cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev);
 
-/** Tells whether contexts can be bound to part of a device. CUDA 11.4. */
+/** CUDA 11.4. */
 CUresult CUDAAPI cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev);
 
-/** Makes what remote devices have written visible. CUDA 11.3. */
+/** CUDA 11.3. */
 CUresult CUDAAPI cuFlushGPUDirectRDMAWrites(
     CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope);
 
-/** Reads some limits of a device. Replaced by cuDeviceGetAttribute. Deprecated. CUDA 2.0 or earlier. */
+/** Deprecated. CUDA 2.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuDeviceGetProperties(CUdevprop *prop, CUdevice dev);
 
-/** Gives the compute capability of a device. Replaced by cuDeviceGetAttribute. Deprecated. CUDA 2.0 or earlier. */
+/** Deprecated. CUDA 2.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuDeviceComputeCapability(int *major, int *minor, CUdevice dev);
 
-/** Gives the context that the runtime uses on a device, making it if need be, and counts one more user. CUDA 7.0. */
+/** CUDA 7.0. */
 CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev);
 
-/** Counts one user of the primary context less; the last release ends it. CUDA 7.0. */
+/** CUDA 11.0. */
 CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice dev);
 
-/** Sets the flags of the primary context. CUDA 7.0. */
+/** CUDA 11.0. */
 CUresult CUDAAPI cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags);
 
-/** Tells whether the primary context is alive, and its flags. CUDA 7.0. */
+/** CUDA 7.0. */
 CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active);
 
-/** Ends the primary context, whoever uses it. CUDA 7.0. */
+/** CUDA 11.0. */
 CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice dev);
 
-/** Makes a context and makes it current. ctxCreateParams may be NULL. CUDA 2.0 or earlier. */
+/** CUDA 12.5. */
 CUresult CUDAAPI cuCtxCreate(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev);
 
-/** Ends a context with all that belongs to it. CUDA 2.0 or earlier. */
+/** CUDA 4.0. */
 CUresult CUDAAPI cuCtxDestroy(CUcontext ctx);
 
-/** Makes a context current, on top of the thread's stack. CUDA 2.0 or earlier. */
+/** CUDA 4.0. */
 CUresult CUDAAPI cuCtxPushCurrent(CUcontext ctx);
 
-/** Takes the current context off the thread's stack. CUDA 2.0 or earlier. */
+/** CUDA 4.0. */
 CUresult CUDAAPI cuCtxPopCurrent(CUcontext *pctx);
 
-/** Replaces the current context; NULL takes it away. CUDA 4.0. */
+/** CUDA 4.0. */
 CUresult CUDAAPI cuCtxSetCurrent(CUcontext ctx);
 
-/** Gives the current context, or NULL. CUDA 4.0. */
+/** CUDA 4.0. */
 CUresult CUDAAPI cuCtxGetCurrent(CUcontext *pctx);
 
-/** Gives the device of the current context. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 CUresult CUDAAPI cuCtxGetDevice(CUdevice *device);
 
-/** Gives the device of a context; NULL is the current one. CUDA 13.0. */
+/** CUDA 13.0. */
 CUresult CUDAAPI cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx);
 
-/** Gives the flags of the current context. CUDA 7.0. */
+/** CUDA 7.0. */
 CUresult CUDAAPI cuCtxGetFlags(unsigned int *flags);
 
-/** Sets the flags of the current context. CUDA 12.1. */
+/** CUDA 12.1. */
 CUresult CUDAAPI cuCtxSetFlags(unsigned int flags);
 
-/** Gives a number that no other context of the process has or had. CUDA 12.0. */
+/** CUDA 12.0. */
 CUresult CUDAAPI cuCtxGetId(CUcontext ctx, unsigned long long *ctxId);
 
-/** Waits until all work of the current context is done. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 CUresult CUDAAPI cuCtxSynchronize(void);
 
-/** Waits until all work of a context is done. CUDA 13.0. */
+/** CUDA 13.0. */
 CUresult CUDAAPI cuCtxSynchronize_v2(CUcontext ctx);
 
-/** Asks for a limit of the current context; the driver may choose another. CUDA 3.1. */
+/** CUDA 3.1. */
 CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value);
 
-/** Reads a limit of the current context. CUDA 3.1. */
+/** CUDA 3.1. */
 CUresult CUDAAPI cuCtxGetLimit(size_t *pvalue, CUlimit limit);
 
-/** Gives the preferred split between L1 cache and shared memory. CUDA 3.2. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuCtxGetCacheConfig(CUfunc_cache *pconfig);
 
-/** Sets the preferred split between L1 cache and shared memory; a wish. CUDA 3.2. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuCtxSetCacheConfig(CUfunc_cache config);
 
-/** Gives the API version that a context was made with. CUDA 3.2. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuCtxGetApiVersion(CUcontext ctx, unsigned int *version);
 
-/** Gives the lowest and the highest priority; a smaller number is more urgent. CUDA 5.5. */
+/** CUDA 5.5. */
 CUresult CUDAAPI cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority);
 
-/** Gives persisting lines of the L2 cache back to normal use. CUDA 11.0. */
+/** CUDA 11.0. */
 CUresult CUDAAPI cuCtxResetPersistingL2Cache(void);
 
-/** Tells which part of the device the current context is bound to. CUDA 11.4. */
+/** CUDA 11.4. */
 CUresult CUDAAPI cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type);
 
-/** Records an event after all work of a context. CUDA 12.5. */
+/** CUDA 12.5. */
 CUresult CUDAAPI cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent);
 
-/** Lets all later work of a context wait for an event. CUDA 12.5. */
+/** CUDA 12.5. */
 CUresult CUDAAPI cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent);
 
-/** Counts one more user of the current context. Replaced by primary contexts. Deprecated. CUDA 2.0 or earlier. */
+/** Deprecated. CUDA 2.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuCtxAttach(CUcontext *pctx, unsigned int flags);
 
-/** Counts one user of a context less. Replaced by primary contexts. Deprecated. CUDA 2.0 or earlier. */
+/** Deprecated. CUDA 2.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuCtxDetach(CUcontext ctx);
 
-/** Gives the width of shared-memory banks. Deprecated. CUDA 4.2. */
+/** Deprecated. CUDA 4.2. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuCtxGetSharedMemConfig(CUsharedconfig *pConfig);
 
-/** Sets the width of shared-memory banks; a wish. Deprecated. CUDA 4.2. */
+/** Deprecated. CUDA 4.2. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuCtxSetSharedMemConfig(CUsharedconfig config);
 
-/** Loads a module from a file of PTX, cubin or fat binary. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 CUresult CUDAAPI cuModuleLoad(CUmodule *module, const char *fname);
 
-/** Loads a module from memory: PTX text with its NUL, a cubin or a fat binary. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 CUresult CUDAAPI cuModuleLoadData(CUmodule *module, const void *image);
 
-/** As cuModuleLoadData, with options for the compiler; those for output are written back. CUDA 2.1. */
+/** CUDA 2.1. */
 CUresult CUDAAPI cuModuleLoadDataEx(
     CUmodule *module, const void *image, unsigned int numOptions, CUjit_option *options, void **optionValues);
 
-/** Loads the part of a fat binary that suits the device. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 CUresult CUDAAPI cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin);
 
-/** Unloads a module of the current context. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 CUresult CUDAAPI cuModuleUnload(CUmodule hmod);
 
-/** Tells whether functions are loaded at once or at first use. CUDA 11.7. */
+/** CUDA 11.7. */
 CUresult CUDAAPI cuModuleGetLoadingMode(CUmoduleLoadingMode *mode);
 
-/** Finds a kernel of a module by its mangled name. NOT_FOUND when there is none. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 CUresult CUDAAPI cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name);
 
-/** Counts the kernels of a module. CUDA 12.4. */
+/** CUDA 12.4. */
 CUresult CUDAAPI cuModuleGetFunctionCount(unsigned int *count, CUmodule mod);
 
-/** Lists kernels of a module. CUDA 12.4. */
+/** CUDA 12.4. */
 CUresult CUDAAPI cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunctions, CUmodule mod);
 
-/** Finds a variable of a module: address and size. Either output may be NULL. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuModuleGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name);
 
-/** Begins linking. The option values stay in use until cuLinkDestroy. CUDA 5.5. */
+/** CUDA 6.5. */
 CUresult CUDAAPI cuLinkCreate(
     unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut);
 
-/** Adds an image in memory to a link. CUDA 5.5. */
+/** CUDA 6.5. */
 CUresult CUDAAPI cuLinkAddData(
     CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned int numOptions,
     CUjit_option *options, void **optionValues);
 
-/** Adds a file to a link. CUDA 5.5. */
+/** CUDA 6.5. */
 CUresult CUDAAPI cuLinkAddFile(
     CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions, CUjit_option *options,
     void **optionValues);
 
-/** Ends linking; the image is the link's, until cuLinkDestroy. CUDA 5.5. */
+/** CUDA 5.5. */
 CUresult CUDAAPI cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut);
 
-/** Releases a link and its image. CUDA 5.5. */
+/** CUDA 5.5. */
 CUresult CUDAAPI cuLinkDestroy(CUlinkState state);
 
-/** Finds a texture reference of a module. Deprecated. CUDA 2.0 or earlier. */
+/** Deprecated. CUDA 2.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *name);
 
-/** Finds a surface reference of a module. Deprecated. CUDA 3.0. */
+/** Deprecated. CUDA 3.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const char *name);
 
-/** Loads code for all contexts, from memory. CUDA 12.0. */
+/** CUDA 12.0. */
 CUresult CUDAAPI cuLibraryLoadData(
     CUlibrary *library, const void *code, CUjit_option *jitOptions, void **jitOptionsValues,
     unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues,
     unsigned int numLibraryOptions);
 
-/** Loads code for all contexts, from a file. CUDA 12.0. */
+/** CUDA 12.0. */
 CUresult CUDAAPI cuLibraryLoadFromFile(
     CUlibrary *library, const char *fileName, CUjit_option *jitOptions, void **jitOptionsValues,
     unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues,
     unsigned int numLibraryOptions);
 
-/** Unloads a library. CUDA 12.0. */
+/** CUDA 12.0. */
 CUresult CUDAAPI cuLibraryUnload(CUlibrary library);
 
-/** Finds a kernel of a library by its mangled name. CUDA 12.0. */
+/** CUDA 12.0. */
 CUresult CUDAAPI cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name);
 
-/** Counts the kernels of a library. CUDA 12.4. */
+/** CUDA 12.4. */
 CUresult CUDAAPI cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib);
 
-/** Lists kernels of a library. CUDA 12.4. */
+/** CUDA 12.4. */
 CUresult CUDAAPI cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib);
 
-/** Gives a library's module in the current context. CUDA 12.0. */
+/** CUDA 12.0. */
 CUresult CUDAAPI cuLibraryGetModule(CUmodule *pMod, CUlibrary library);
 
-/** Gives a kernel's function in the current context. CUDA 12.0. */
+/** CUDA 12.0. */
 CUresult CUDAAPI cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel);
 
-/** Gives the library of a kernel. CUDA 12.5. */
+/** CUDA 12.5. */
 CUresult CUDAAPI cuKernelGetLibrary(CUlibrary *pLib, CUkernel kernel);
 
-/** Finds a variable of a library in the current context. CUDA 12.0. */
+/** CUDA 12.0. */
 CUresult CUDAAPI cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name);
 
-/** Finds a managed variable of a library. CUDA 12.0. */
+/** CUDA 12.0. */
 CUresult CUDAAPI cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name);
 
-/** Finds a function pointer of a library that host and device share. CUDA 12.0. */
+/** CUDA 12.0. */
 CUresult CUDAAPI cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol);
 
-/** Reads a fact about a kernel on a device. CUDA 12.0. */
+/** CUDA 12.0. */
 CUresult CUDAAPI cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev);
 
-/** Sets an attribute of a kernel on a device. CUDA 12.0. */
+/** CUDA 12.0. */
 CUresult CUDAAPI cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev);
 
-/** Sets the preferred split between L1 cache and shared memory for a kernel on a device. CUDA 12.0. */
+/** CUDA 12.0. */
 CUresult CUDAAPI cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice dev);
 
-/** Gives the mangled name of a kernel; the library's string. CUDA 12.3. */
+/** CUDA 12.3. */
 CUresult CUDAAPI cuKernelGetName(const char **name, CUkernel hfunc);
 
-/** Gives place and size of a kernel's parameter. INVALID_VALUE past the last. CUDA 12.4. */
+/** CUDA 12.4. */
 CUresult CUDAAPI cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t *paramOffset, size_t *paramSize);
 
-/** Gives the free and the whole memory of the current device. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemGetInfo(size_t *free, size_t *total);
 
-/** Allocates device memory, aligned to 256 bytes at least. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemAlloc(CUdeviceptr *dptr, size_t bytesize);
 
-/** Allocates device memory for rows, padded so that accesses to each row are aligned; gives the distance between rows.
- *  CUDA 2.0 or earlier.
- */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemAllocPitch(
     CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes);
 
-/** Releases device memory, after the work that may use it. 0 is allowed. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemFree(CUdeviceptr dptr);
 
-/** Gives beginning and size of the allocation that an address is in. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemGetAddressRange(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr);
 
-/** Allocates pinned host memory. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemAllocHost(void **pp, size_t bytesize);
 
-/** Releases pinned host memory. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 CUresult CUDAAPI cuMemFreeHost(void *p);
 
-/** Allocates pinned host memory with flags: portable, mapped, write-combined. CUDA 2.2. */
+/** CUDA 2.2. */
 CUresult CUDAAPI cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags);
 
-/** Gives the device's address of pinned host memory. CUDA 2.2. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemHostGetDevicePointer(CUdeviceptr *pdptr, void *p, unsigned int Flags);
 
-/** Gives the flags that pinned host memory was allocated with. CUDA 2.3. */
+/** CUDA 2.3. */
 CUresult CUDAAPI cuMemHostGetFlags(unsigned int *pFlags, void *p);
 
-/** Allocates memory that host and devices share; pages move to where they are used. CUDA 6.0. */
+/** CUDA 6.0. */
 CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags);
 
-/** Sets a function that hears of a device's memory running short. CUDA 12.4. */
+/** CUDA 12.4. */
 CUresult CUDAAPI cuDeviceRegisterAsyncNotification(
     CUdevice device, CUasyncCallback callbackFunc, void *userData, CUasyncCallbackHandle *callback);
 
-/** Ends such a notification. CUDA 12.4. */
+/** CUDA 12.4. */
 CUresult CUDAAPI cuDeviceUnregisterAsyncNotification(CUdevice device, CUasyncCallbackHandle callback);
 
-/** Finds a device by its PCI address. CUDA 4.1. */
+/** CUDA 4.1. */
 CUresult CUDAAPI cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId);
 
-/** Writes the PCI address of a device: domain:bus:device.function. CUDA 4.1. */
+/** CUDA 4.1. */
 CUresult CUDAAPI cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev);
 
-/** Gives a handle by which another process can open an event. CUDA 4.1. */
+/** CUDA 4.1. */
 CUresult CUDAAPI cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event);
 
-/** Opens an event of another process. CUDA 4.1. */
+/** CUDA 4.1. */
 CUresult CUDAAPI cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle);
 
-/** Gives a handle by which another process can open memory. CUDA 4.1. */
+/** CUDA 4.1. */
 CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr);
 
-/** Maps memory of another process. CUDA 4.1. */
+/** CUDA 11.0. */
 CUresult CUDAAPI cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags);
 
-/** Unmaps memory of another process. CUDA 4.1. */
+/** CUDA 4.1. */
 CUresult CUDAAPI cuIpcCloseMemHandle(CUdeviceptr dptr);
 
-/** Pins host memory that the program allocated. CUDA 4.0. */
+/** CUDA 6.5. */
 CUresult CUDAAPI cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags);
 
-/** Unpins host memory. CUDA 4.0. */
+/** CUDA 4.0. */
 CUresult CUDAAPI cuMemHostUnregister(void *p);
 
-/** Copies between any two addresses; what they are is found out. CUDA 4.0. */
+/** CUDA 4.0. */
 CUresult CUDAAPI cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount);
 
-/** Copies between the memory of two contexts. CUDA 4.0. */
+/** CUDA 4.0. */
 CUresult CUDAAPI cuMemcpyPeer(
     CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount);
 
-/** Copies from host to device. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemcpyHtoD(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount);
 
-/** Copies from device to host. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemcpyDtoH(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount);
 
-/** Copies within a device. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemcpyDtoD(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount);
 
-/** Copies from device memory to an array. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemcpyDtoA(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount);
 
-/** Copies from an array to device memory. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemcpyAtoD(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 
-/** Copies from host memory to an array. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemcpyHtoA(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount);
 
-/** Copies from an array to host memory. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemcpyAtoH(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 
-/** Copies between arrays. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemcpyAtoA(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 
-/** Copies a rectangle. The pitches must suit the device. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemcpy2D(const CUDA_MEMCPY2D *pCopy);
 
-/** Copies a rectangle of any pitch. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemcpy2DUnaligned(const CUDA_MEMCPY2D *pCopy);
 
-/** Copies a box. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemcpy3D(const CUDA_MEMCPY3D *pCopy);
 
-/** Copies a box between two contexts. CUDA 4.0. */
+/** CUDA 4.0. */
 CUresult CUDAAPI cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy);
 
-/** As cuMemcpy, in stream order. CUDA 4.0. */
+/** CUDA 4.0. */
 CUresult CUDAAPI cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream);
 
-/** As cuMemcpyPeer, in stream order. CUDA 4.0. */
+/** CUDA 4.0. */
 CUresult CUDAAPI cuMemcpyPeerAsync(
     CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount,
     CUstream hStream);
 
-/** As cuMemcpyHtoD, in stream order. From pageable memory it returns when that has been read. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemcpyHtoDAsync(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream);
 
-/** As cuMemcpyDtoH, in stream order. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
 
-/** As cuMemcpyDtoD, in stream order. CUDA 3.0. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemcpyDtoDAsync(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
 
-/** As cuMemcpyHtoA, in stream order. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemcpyHtoAAsync(
     CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream);
 
-/** As cuMemcpyAtoH, in stream order. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemcpyAtoHAsync(
     void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream);
 
-/** As cuMemcpy2D, in stream order. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemcpy2DAsync(const CUDA_MEMCPY2D *pCopy, CUstream hStream);
 
-/** As cuMemcpy3D, in stream order. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemcpy3DAsync(const CUDA_MEMCPY3D *pCopy, CUstream hStream);
 
-/** As cuMemcpy3DPeer, in stream order. CUDA 4.0. */
+/** CUDA 4.0. */
 CUresult CUDAAPI cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream);
 
-/** Copies many ranges in stream order; among themselves they have none. CUDA 12.8. */
+/** CUDA 13.0. */
 CUresult CUDAAPI cuMemcpyBatchAsync(
     CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs,
     size_t numAttrs, CUstream hStream);
 
-/** Copies many boxes in stream order; among themselves they have none. CUDA 12.8. */
+/** CUDA 13.0. */
 CUresult CUDAAPI cuMemcpy3DBatchAsync(
     size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream);
 
-/** Sets N bytes. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemsetD8(CUdeviceptr dstDevice, unsigned char uc, size_t N);
 
-/** Sets N values of 16 bits; the address must be aligned. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemsetD16(CUdeviceptr dstDevice, unsigned short us, size_t N);
 
-/** Sets N values of 32 bits; the address must be aligned. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemsetD32(CUdeviceptr dstDevice, unsigned int ui, size_t N);
 
-/** Sets a rectangle of bytes. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemsetD2D8(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height);
 
-/** Sets a rectangle of 16-bit values. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemsetD2D16(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height);
 
-/** Sets a rectangle of 32-bit values. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemsetD2D32(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height);
 
-/** As cuMemsetD8, in stream order. CUDA 3.2. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream);
 
-/** As cuMemsetD16, in stream order. CUDA 3.2. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream);
 
-/** As cuMemsetD32, in stream order. CUDA 3.2. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream);
 
-/** As cuMemsetD2D8, in stream order. CUDA 3.2. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemsetD2D8Async(
     CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream);
 
-/** As cuMemsetD2D16, in stream order. CUDA 3.2. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemsetD2D16Async(
     CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream);
 
-/** As cuMemsetD2D32, in stream order. CUDA 3.2. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuMemsetD2D32Async(
     CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream);
 
-/** Makes an array of one or two dimensions. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuArrayCreate(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray);
 
-/** Describes an array of one or two dimensions. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray);
 
-/** Describes how a sparse array is tiled. CUDA 11.1. */
+/** CUDA 11.1. */
 CUresult CUDAAPI cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUarray array);
 
-/** Describes how a sparse mipmapped array is tiled. CUDA 11.1. */
+/** CUDA 11.1. */
 CUresult CUDAAPI cuMipmappedArrayGetSparseProperties(
     CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUmipmappedArray mipmap);
 
-/** Gives size and alignment of the memory that an array needs. CUDA 11.6. */
+/** CUDA 11.6. */
 CUresult CUDAAPI cuArrayGetMemoryRequirements(
     CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array, CUdevice device);
 
-/** Gives size and alignment of the memory that a mipmapped array needs. CUDA 11.6. */
+/** CUDA 11.6. */
 CUresult CUDAAPI cuMipmappedArrayGetMemoryRequirements(
     CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUmipmappedArray mipmap, CUdevice device);
 
-/** Gives one plane of an array of several. CUDA 11.2. */
+/** CUDA 11.2. */
 CUresult CUDAAPI cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray, unsigned int planeIdx);
 
-/** Destroys an array. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 CUresult CUDAAPI cuArrayDestroy(CUarray hArray);
 
-/** Makes an array of up to three dimensions, layered or of cube maps. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray);
 
-/** Describes an array. CUDA 2.0 or earlier. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray);
 
-/** Makes an array with levels of detail. CUDA 5.0. */
+/** CUDA 5.0. */
 CUresult CUDAAPI cuMipmappedArrayCreate(
     CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc, unsigned int numMipmapLevels);
 
-/** Gives one level of a mipmapped array; it belongs to that array. CUDA 5.0. */
+/** CUDA 5.0. */
 CUresult CUDAAPI cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray, unsigned int level);
 
-/** Destroys a mipmapped array. CUDA 5.0. */
+/** CUDA 5.0. */
 CUresult CUDAAPI cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray);
 
-/** Gives a handle of the operating system for a range of memory. CUDA 11.7. */
+/** CUDA 11.7. */
 CUresult CUDAAPI cuMemGetHandleForAddressRange(
     void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags);
 
-/** Decompresses many ranges in stream order. CUDA 12.6. */
+/** CUDA 12.6. */
 CUresult CUDAAPI cuMemBatchDecompressAsync(
     CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream);
 
-/** Reserves addresses without memory. CUDA 10.2. */
+/** CUDA 10.2. */
 CUresult CUDAAPI cuMemAddressReserve(
     CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags);
 
-/** Releases reserved addresses. CUDA 10.2. */
+/** CUDA 10.2. */
 CUresult CUDAAPI cuMemAddressFree(CUdeviceptr ptr, size_t size);
 
-/** Allocates memory without addresses. CUDA 10.2. */
+/** CUDA 10.2. */
 CUresult CUDAAPI cuMemCreate(
     CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags);
 
-/** Releases a handle of such memory; it lives on while it is mapped. CUDA 10.2. */
+/** CUDA 10.2. */
 CUresult CUDAAPI cuMemRelease(CUmemGenericAllocationHandle handle);
 
-/** Maps memory at reserved addresses; access is still to be granted. CUDA 10.2. */
+/** CUDA 10.2. */
 CUresult CUDAAPI cuMemMap(
     CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags);
 
-/** Maps memory into tiles of sparse arrays, in stream order. CUDA 11.1. */
+/** CUDA 11.1. */
 CUresult CUDAAPI cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream);
 
-/** Unmaps memory. CUDA 10.2. */
+/** CUDA 10.2. */
 CUresult CUDAAPI cuMemUnmap(CUdeviceptr ptr, size_t size);
 
-/** Grants devices access to mapped addresses. CUDA 10.2. */
+/** CUDA 10.2. */
 CUresult CUDAAPI cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count);
 
-/** Tells what access a device has to an address. CUDA 10.2. */
+/** CUDA 10.2. */
 CUresult CUDAAPI cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr);
 
-/** Gives a handle by which another process can import memory. CUDA 10.2. */
+/** CUDA 10.2. */
 CUresult CUDAAPI cuMemExportToShareableHandle(
     void *shareableHandle, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handleType,
     unsigned long long flags);
 
-/** Imports memory of another process. CUDA 10.2. */
+/** CUDA 10.2. */
 CUresult CUDAAPI cuMemImportFromShareableHandle(
     CUmemGenericAllocationHandle *handle, void *osHandle, CUmemAllocationHandleType shHandleType);
 
-/** Gives the unit of sizes and addresses of such memory. CUDA 10.2. */
+/** CUDA 10.2. */
 CUresult CUDAAPI cuMemGetAllocationGranularity(
     size_t *granularity, const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags option);
 
-/** Describes such memory. CUDA 10.2. */
+/** CUDA 10.2. */
 CUresult CUDAAPI cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle);
 
-/** Gives the handle of the memory at an address, counting one more user. CUDA 11.0. */
+/** CUDA 11.0. */
 CUresult CUDAAPI cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr);
 
-/** Releases memory in stream order. CUDA 11.2. */
+/** CUDA 11.2. */
 CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream);
 
-/** Allocates memory in stream order, from the device's current pool. CUDA 11.2. */
+/** CUDA 11.2. */
 CUresult CUDAAPI cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream);
 
-/** Gives memory that is not in use back to the system, down to a size. CUDA 11.2. */
+/** CUDA 11.2. */
 CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep);
 
-/** Sets an attribute of a pool. CUDA 11.2. */
+/** CUDA 11.2. */
 CUresult CUDAAPI cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value);
 
-/** Reads an attribute of a pool. CUDA 11.2. */
+/** CUDA 11.2. */
 CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value);
 
-/** Grants devices access to a pool. CUDA 11.2. */
+/** CUDA 11.2. */
 CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count);
 
-/** Tells what access a device has to a pool. CUDA 11.2. */
+/** CUDA 11.2. */
 CUresult CUDAAPI cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location);
 
-/** Makes a pool. CUDA 11.2. */
+/** CUDA 11.2. */
 CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps);
 
-/** Destroys a pool when its last allocation is released. CUDA 11.2. */
+/** CUDA 11.2. */
 CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool);
 
-/** Gives the pool that a location came with. CUDA 13.0. */
+/** CUDA 13.0. */
 CUresult CUDAAPI cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type);
 
-/** Gives the current pool of a location. CUDA 13.0. */
+/** CUDA 13.0. */
 CUresult CUDAAPI cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type);
 
-/** Makes a pool the current one of a location. CUDA 13.0. */
+/** CUDA 13.0. */
 CUresult CUDAAPI cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool);
 
-/** Allocates memory from a pool in stream order. CUDA 11.2. */
+/** CUDA 11.2. */
 CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream);
 
-/** Gives a handle by which another process can import a pool. CUDA 11.2. */
+/** CUDA 11.2. */
 CUresult CUDAAPI cuMemPoolExportToShareableHandle(
     void *handle_out, CUmemoryPool pool, CUmemAllocationHandleType handleType, unsigned long long flags);
 
-/** Imports a pool of another process. CUDA 11.2. */
+/** CUDA 11.2. */
 CUresult CUDAAPI cuMemPoolImportFromShareableHandle(
     CUmemoryPool *pool_out, void *handle, CUmemAllocationHandleType handleType, unsigned long long flags);
 
-/** Describes an allocation for a process that imported its pool. CUDA 11.2. */
+/** CUDA 11.2. */
 CUresult CUDAAPI cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr);
 
-/** Maps an allocation of an imported pool. CUDA 11.2. */
+/** CUDA 11.2. */
 CUresult CUDAAPI cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData);
 
-/** Makes an object through which one write reaches several devices. CUDA 12.1. */
+/** CUDA 12.1. */
 CUresult CUDAAPI cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle, const CUmulticastObjectProp *prop);
 
-/** Adds a device to a multicast object. CUDA 12.1. */
+/** CUDA 12.1. */
 CUresult CUDAAPI cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUdevice dev);
 
-/** Binds memory to a multicast object. CUDA 12.1. */
+/** CUDA 12.1. */
 CUresult CUDAAPI cuMulticastBindMem(
     CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUmemGenericAllocationHandle memHandle, size_t memOffset,
     size_t size, unsigned long long flags);
 
-/** Binds memory at an address to a multicast object. CUDA 12.1. */
+/** CUDA 12.1. */
 CUresult CUDAAPI cuMulticastBindAddr(
     CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUdeviceptr memptr, size_t size, unsigned long long flags);
 
-/** Unbinds a device's memory from a multicast object. CUDA 12.1. */
+/** CUDA 12.1. */
 CUresult CUDAAPI cuMulticastUnbind(CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset, size_t size);
 
-/** Gives the unit of sizes of a multicast object. CUDA 12.1. */
+/** CUDA 12.1. */
 CUresult CUDAAPI cuMulticastGetGranularity(
     size_t *granularity, const CUmulticastObjectProp *prop, CUmulticastGranularity_flags option);
 
-/** Reads a fact about an address. INVALID_VALUE when the driver does not know it. CUDA 4.0. */
+/** CUDA 4.0. */
 CUresult CUDAAPI cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr);
 
-/** Moves pages of managed memory to a location in stream order. CUDA 8.0. */
+/** CUDA 12.2. */
 CUresult CUDAAPI cuMemPrefetchAsync(
     CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream);
 
-/** Advises how managed memory will be used. CUDA 8.0. */
+/** CUDA 12.2. */
 CUresult CUDAAPI cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location);
 
-/** Moves pages of many ranges in stream order. CUDA 13.0. */
+/** CUDA 13.0. */
 CUresult CUDAAPI cuMemPrefetchBatchAsync(
     CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
     size_t numPrefetchLocs, unsigned long long flags, CUstream hStream);
 
-/** Says in stream order that contents are of no use any more. CUDA 13.0. */
+/** CUDA 13.0. */
 CUresult CUDAAPI cuMemDiscardBatchAsync(
     CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream);
 
-/** Discards contents and moves the pages, in stream order. CUDA 13.0. */
+/** CUDA 13.0. */
 CUresult CUDAAPI cuMemDiscardAndPrefetchBatchAsync(
     CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
     size_t numPrefetchLocs, unsigned long long flags, CUstream hStream);
 
-/** Reads an attribute of a range of managed memory. CUDA 8.0. */
+/** CUDA 8.0. */
 CUresult CUDAAPI cuMemRangeGetAttribute(
     void *data, size_t dataSize, CUmem_range_attribute attribute, CUdeviceptr devPtr, size_t count);
 
-/** Reads several attributes of a range of managed memory. CUDA 8.0. */
+/** CUDA 8.0. */
 CUresult CUDAAPI cuMemRangeGetAttributes(
     void **data, size_t *dataSizes, CUmem_range_attribute *attributes, size_t numAttributes, CUdeviceptr devPtr,
     size_t count);
 
-/** Sets an attribute of an allocation. CUDA 6.0. */
+/** CUDA 6.0. */
 CUresult CUDAAPI cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr);
 
-/** Reads several facts about an address; unknown addresses give zeros. CUDA 7.0. */
+/** CUDA 7.0. */
 CUresult CUDAAPI cuPointerGetAttributes(
     unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr);
 
-/** Makes a stream. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 CUresult CUDAAPI cuStreamCreate(CUstream *phStream, unsigned int Flags);
 
-/** Makes a stream with a priority, limited to what the device has. CUDA 5.5. */
+/** CUDA 5.5. */
 CUresult CUDAAPI cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority);
 
-/** Gives the priority of a stream. CUDA 5.5. */
+/** CUDA 5.5. */
 CUresult CUDAAPI cuStreamGetPriority(CUstream hStream, int *priority);
 
-/** Gives the device of a stream. CUDA 12.8. */
+/** CUDA 12.8. */
 CUresult CUDAAPI cuStreamGetDevice(CUstream hStream, CUdevice *device);
 
-/** Gives the flags of a stream. CUDA 5.5. */
+/** CUDA 5.5. */
 CUresult CUDAAPI cuStreamGetFlags(CUstream hStream, unsigned int *flags);
 
-/** Gives a number that no other stream of the process has or had. CUDA 12.0. */
+/** CUDA 12.0. */
 CUresult CUDAAPI cuStreamGetId(CUstream hStream, unsigned long long *streamId);
 
-/** Gives the context of a stream. CUDA 9.2. */
+/** CUDA 9.2. */
 CUresult CUDAAPI cuStreamGetCtx(CUstream hStream, CUcontext *pctx);
 
-/** Gives the context, or the green context, of a stream. CUDA 12.5. */
+/** CUDA 12.5. */
 CUresult CUDAAPI cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx);
 
-/** Lets later work of a stream wait for an event. It returns at once. CUDA 3.2. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags);
 
-/** Calls a host function in stream order; later work waits for it. It must call no CUDA. CUDA 5.0. */
+/** CUDA 5.0. */
 CUresult CUDAAPI cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags);
 
-/** From now on work on a stream becomes nodes of a graph instead of running. CUDA 10.0. */
+/** CUDA 10.1. */
 CUresult CUDAAPI cuStreamBeginCapture(CUstream hStream, CUstreamCaptureMode mode);
 
-/** As cuStreamBeginCapture, into a graph that exists. CUDA 12.3. */
+/** CUDA 12.3. */
 CUresult CUDAAPI cuStreamBeginCaptureToGraph(
     CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
     size_t numDependencies, CUstreamCaptureMode mode);
 
-/** Replaces the calling thread's capture mode and gives the old one. CUDA 10.1. */
+/** CUDA 10.1. */
 CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
 
-/** Ends a capture and gives the graph. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuStreamEndCapture(CUstream hStream, CUgraph *phGraph);
 
-/** Tells whether a stream is being captured. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus);
 
-/** Describes the capture of a stream: its id, graph and where the next node will be attached. CUDA 10.1. */
+/** CUDA 12.3. */
 CUresult CUDAAPI cuStreamGetCaptureInfo(
     CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
     const CUgraphNode **dependencies_out, const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out);
 
-/** Changes where the next captured node will be attached. CUDA 11.3. */
+/** CUDA 12.3. */
 CUresult CUDAAPI cuStreamUpdateCaptureDependencies(
     CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies,
     unsigned int flags);
 
-/** Says from which stream managed memory is used, so that others need not wait. CUDA 6.0. */
+/** CUDA 6.0. */
 CUresult CUDAAPI cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags);
 
-/** Tells whether all work of a stream is done: NOT_READY if not. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 CUresult CUDAAPI cuStreamQuery(CUstream hStream);
 
-/** Waits until all work of a stream is done. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 CUresult CUDAAPI cuStreamSynchronize(CUstream hStream);
 
-/** Destroys a stream; its work is still done. CUDA 2.0 or earlier. */
+/** CUDA 4.0. */
 CUresult CUDAAPI cuStreamDestroy(CUstream hStream);
 
-/** Copies the attributes of a stream. CUDA 11.0. */
+/** CUDA 11.0. */
 CUresult CUDAAPI cuStreamCopyAttributes(CUstream dst, CUstream src);
 
-/** Reads an attribute of a stream. CUDA 11.0. */
+/** CUDA 11.0. */
 CUresult CUDAAPI cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value_out);
 
-/** Sets an attribute of a stream. CUDA 11.0. */
+/** CUDA 11.0. */
 CUresult CUDAAPI cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *value);
 
-/** Makes an event. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 CUresult CUDAAPI cuEventCreate(CUevent *phEvent, unsigned int Flags);
 
-/** Records an event in stream order; earlier recordings are forgotten. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 CUresult CUDAAPI cuEventRecord(CUevent hEvent, CUstream hStream);
 
-/** As cuEventRecord, with flags. CUDA 11.1. */
+/** CUDA 11.1. */
 CUresult CUDAAPI cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags);
 
-/** Tells whether the work before an event is done: NOT_READY if not. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 CUresult CUDAAPI cuEventQuery(CUevent hEvent);
 
-/** Waits until the work before an event is done. CUDA 2.0 or earlier. */
+/** CUDA 2.0. */
 CUresult CUDAAPI cuEventSynchronize(CUevent hEvent);
 
-/** Destroys an event. CUDA 2.0 or earlier. */
+/** CUDA 4.0. */
 CUresult CUDAAPI cuEventDestroy(CUevent hEvent);
 
-/** Gives the milliseconds between two events. NOT_READY while either is pending. CUDA 2.0 or earlier. */
+/** CUDA 12.8. */
 CUresult CUDAAPI cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd);
 
-/** Imports memory of another API. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuImportExternalMemory(
     CUexternalMemory *extMem_out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc);
 
-/** Maps imported memory as a buffer. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuExternalMemoryGetMappedBuffer(
     CUdeviceptr *devPtr, CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *bufferDesc);
 
-/** Maps imported memory as an array. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuExternalMemoryGetMappedMipmappedArray(
     CUmipmappedArray *mipmap, CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *mipmapDesc);
 
-/** Releases imported memory. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuDestroyExternalMemory(CUexternalMemory extMem);
 
-/** Imports a semaphore of another API. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuImportExternalSemaphore(
     CUexternalSemaphore *extSem_out, const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *semHandleDesc);
 
-/** Signals imported semaphores in stream order. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuSignalExternalSemaphoresAsync(
     const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray,
     unsigned int numExtSems, CUstream stream);
 
-/** Waits for imported semaphores in stream order. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuWaitExternalSemaphoresAsync(
     const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray,
     unsigned int numExtSems, CUstream stream);
 
-/** Releases an imported semaphore. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuDestroyExternalSemaphore(CUexternalSemaphore extSem);
 
-/** Lets a stream wait until a word in memory fulfils a condition. CUDA 8.0. */
+/** CUDA 11.7. */
 CUresult CUDAAPI cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 
-/** As cuStreamWaitValue32, for 64 bits. CUDA 9.0. */
+/** CUDA 11.7. */
 CUresult CUDAAPI cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 
-/** Writes a word to memory in stream order. CUDA 8.0. */
+/** CUDA 11.7. */
 CUresult CUDAAPI cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 
-/** As cuStreamWriteValue32, for 64 bits. CUDA 9.0. */
+/** CUDA 11.7. */
 CUresult CUDAAPI cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 
-/** Does several waits and writes in stream order. CUDA 8.0. */
+/** CUDA 11.7. */
 CUresult CUDAAPI cuStreamBatchMemOp(
     CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
 
-/** Reads a fact about a function. CUDA 2.2. */
+/** CUDA 2.2. */
 CUresult CUDAAPI cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc);
 
-/** Sets an attribute of a function. CUDA 9.0. */
+/** CUDA 9.0. */
 CUresult CUDAAPI cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value);
 
-/** Sets the preferred split between L1 cache and shared memory for a function. CUDA 3.0. */
+/** CUDA 3.0. */
 CUresult CUDAAPI cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config);
 
-/** Gives the module of a function. CUDA 11.0. */
+/** CUDA 11.0. */
 CUresult CUDAAPI cuFuncGetModule(CUmodule *hmod, CUfunction hfunc);
 
-/** Gives the mangled name of a function; the module's string. CUDA 12.3. */
+/** CUDA 12.3. */
 CUresult CUDAAPI cuFuncGetName(const char **name, CUfunction hfunc);
 
-/** Gives place and size of a function's parameter. INVALID_VALUE past the last. CUDA 12.4. */
+/** CUDA 12.4. */
 CUresult CUDAAPI cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t *paramOffset, size_t *paramSize);
 
-/** Tells whether a function has been loaded. CUDA 12.4. */
+/** CUDA 12.4. */
 CUresult CUDAAPI cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function);
 
-/** Loads a function now instead of at its first launch. CUDA 12.4. */
+/** CUDA 12.4. */
 CUresult CUDAAPI cuFuncLoad(CUfunction function);
 
-/** Runs a kernel in stream order. kernelParams points to its arguments, which are copied before the call returns; or
- *  extra describes a buffer of them. CUDA 4.0.
- */
+/** CUDA 4.0. */
 CUresult CUDAAPI cuLaunchKernel(
     CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
     unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
     void **kernelParams, void **extra);
 
-/** Runs a kernel with attributes: cluster, priority, cooperation and more. CUDA 11.6. */
+/** CUDA 11.6. */
 CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra);
 
-/** Runs a kernel whose blocks are all resident at once, so that they can wait for one another.
- *  COOPERATIVE_LAUNCH_TOO_LARGE when they do not fit. CUDA 9.0.
- */
+/** CUDA 9.0. */
 CUresult CUDAAPI cuLaunchCooperativeKernel(
     CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
     unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams);
 
-/** Runs cooperative kernels on several devices. Deprecated. CUDA 9.0. */
+/** Deprecated. CUDA 9.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuLaunchCooperativeKernelMultiDevice(
     CUDA_LAUNCH_PARAMS *launchParamsList, unsigned int numDevices, unsigned int flags);
 
-/** Calls a host function in stream order. It must call no CUDA. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData);
 
-/** Sets the block of the next launch. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0 or earlier. */
+/** Deprecated. CUDA 2.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z);
 
-/** Sets the dynamic shared memory of the next launch. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0 or earlier. */
+/** Deprecated. CUDA 2.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuFuncSetSharedSize(CUfunction hfunc, unsigned int bytes);
 
-/** Sets the size of a function's parameters. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0 or earlier. */
+/** Deprecated. CUDA 2.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuParamSetSize(CUfunction hfunc, unsigned int numbytes);
 
-/** Sets an integer parameter. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0 or earlier. */
+/** Deprecated. CUDA 2.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuParamSeti(CUfunction hfunc, int offset, unsigned int value);
 
-/** Sets a float parameter. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0 or earlier. */
+/** Deprecated. CUDA 2.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuParamSetf(CUfunction hfunc, int offset, float value);
 
-/** Sets any parameter. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0 or earlier. */
+/** Deprecated. CUDA 2.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuParamSetv(CUfunction hfunc, int offset, void *ptr, unsigned int numbytes);
 
-/** Runs one block. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0 or earlier. */
+/** Deprecated. CUDA 2.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuLaunch(CUfunction f);
 
-/** Runs a grid. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0 or earlier. */
+/** Deprecated. CUDA 2.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuLaunchGrid(CUfunction f, int grid_width, int grid_height);
 
-/** Runs a grid in stream order. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0 or earlier. */
+/** Deprecated. CUDA 2.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height, CUstream hStream);
 
-/** Makes a texture reference known to a function. Without effect. Deprecated. CUDA 2.0 or earlier. */
+/** Deprecated. CUDA 2.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef);
 
-/** Sets the width of shared-memory banks for a function; a wish. Deprecated. CUDA 4.2. */
+/** Deprecated. CUDA 4.2. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config);
 
-/** Makes an empty graph. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuGraphCreate(CUgraph *phGraph, unsigned int flags);
 
-/** Adds a kernel launch to a graph. CUDA 10.0. */
+/** CUDA 12.0. */
 CUresult CUDAAPI cuGraphAddKernelNode(
     CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
     const CUDA_KERNEL_NODE_PARAMS *nodeParams);
 
-/** Describes a kernel node. CUDA 10.0. */
+/** CUDA 12.0. */
 CUresult CUDAAPI cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS *nodeParams);
 
-/** Changes a kernel node. CUDA 10.0. */
+/** CUDA 12.0. */
 CUresult CUDAAPI cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams);
 
-/** Adds a copy to a graph. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuGraphAddMemcpyNode(
     CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
     const CUDA_MEMCPY3D *copyParams, CUcontext ctx);
 
-/** Describes a copy node. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams);
 
-/** Changes a copy node. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams);
 
-/** Adds a memory set to a graph. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuGraphAddMemsetNode(
     CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
     const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx);
 
-/** Describes a set node. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuGraphMemsetNodeGetParams(CUgraphNode hNode, CUDA_MEMSET_NODE_PARAMS *nodeParams);
 
-/** Changes a set node. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams);
 
-/** Adds a call of a host function to a graph. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuGraphAddHostNode(
     CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
     const CUDA_HOST_NODE_PARAMS *nodeParams);
 
-/** Describes a host node. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS *nodeParams);
 
-/** Changes a host node. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams);
 
-/** Adds a copy of a graph to a graph, as one node. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuGraphAddChildGraphNode(
     CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
     CUgraph childGraph);
 
-/** Gives the graph of a child node. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph);
 
-/** Adds a node that does nothing but join others. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuGraphAddEmptyNode(
     CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies);
 
-/** Adds the recording of an event to a graph. CUDA 11.1. */
+/** CUDA 11.1. */
 CUresult CUDAAPI cuGraphAddEventRecordNode(
     CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event);
 
-/** Gives the event of a record node. CUDA 11.1. */
+/** CUDA 11.1. */
 CUresult CUDAAPI cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent *event_out);
 
-/** Changes the event of a record node. CUDA 11.1. */
+/** CUDA 11.1. */
 CUresult CUDAAPI cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event);
 
-/** Adds a wait for an event to a graph. CUDA 11.1. */
+/** CUDA 11.1. */
 CUresult CUDAAPI cuGraphAddEventWaitNode(
     CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event);
 
-/** Gives the event of a wait node. CUDA 11.1. */
+/** CUDA 11.1. */
 CUresult CUDAAPI cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *event_out);
 
-/** Changes the event of a wait node. CUDA 11.1. */
+/** CUDA 11.1. */
 CUresult CUDAAPI cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event);
 
-/** Adds signals of imported semaphores to a graph. CUDA 11.2. */
+/** CUDA 11.2. */
 CUresult CUDAAPI cuGraphAddExternalSemaphoresSignalNode(
     CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
     const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams);
 
-/** Describes a signal node; the arrays are the node's. CUDA 11.2. */
+/** CUDA 11.2. */
 CUresult CUDAAPI cuGraphExternalSemaphoresSignalNodeGetParams(
     CUgraphNode hNode, CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *params_out);
 
-/** Changes a signal node. CUDA 11.2. */
+/** CUDA 11.2. */
 CUresult CUDAAPI cuGraphExternalSemaphoresSignalNodeSetParams(
     CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams);
 
-/** Adds waits for imported semaphores to a graph. CUDA 11.2. */
+/** CUDA 11.2. */
 CUresult CUDAAPI cuGraphAddExternalSemaphoresWaitNode(
     CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
     const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams);
 
-/** Describes a semaphore-wait node; the arrays are the node's. CUDA 11.2. */
+/** CUDA 11.2. */
 CUresult CUDAAPI cuGraphExternalSemaphoresWaitNodeGetParams(
     CUgraphNode hNode, CUDA_EXT_SEM_WAIT_NODE_PARAMS *params_out);
 
-/** Changes a semaphore-wait node. CUDA 11.2. */
+/** CUDA 11.2. */
 CUresult CUDAAPI cuGraphExternalSemaphoresWaitNodeSetParams(
     CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams);
 
-/** Adds waits and writes of memory words to a graph. CUDA 11.7. */
+/** CUDA 11.7. */
 CUresult CUDAAPI cuGraphAddBatchMemOpNode(
     CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
     const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
 
-/** Describes a memory-word node; the array is the node's. CUDA 11.7. */
+/** CUDA 11.7. */
 CUresult CUDAAPI cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode, CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out);
 
-/** Changes a memory-word node. CUDA 11.7. */
+/** CUDA 11.7. */
 CUresult CUDAAPI cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
 
-/** Changes a memory-word node of an executable graph. CUDA 11.7. */
+/** CUDA 11.7. */
 CUresult CUDAAPI cuGraphExecBatchMemOpNodeSetParams(
     CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
 
-/** Adds an allocation to a graph; its address is known at once. CUDA 11.4. */
+/** CUDA 11.4. */
 CUresult CUDAAPI cuGraphAddMemAllocNode(
     CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
     CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams);
 
-/** Describes an allocation node. CUDA 11.4. */
+/** CUDA 11.4. */
 CUresult CUDAAPI cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out);
 
-/** Adds a release to a graph. CUDA 11.4. */
+/** CUDA 11.4. */
 CUresult CUDAAPI cuGraphAddMemFreeNode(
     CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
     CUdeviceptr dptr);
 
-/** Gives the address of a release node. CUDA 11.4. */
+/** CUDA 11.4. */
 CUresult CUDAAPI cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out);
 
-/** Gives memory that graphs do not use back to the system. CUDA 11.4. */
+/** CUDA 11.4. */
 CUresult CUDAAPI cuDeviceGraphMemTrim(CUdevice device);
 
-/** Reads how much memory graphs use. CUDA 11.4. */
+/** CUDA 11.4. */
 CUresult CUDAAPI cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value);
 
-/** Resets a high-water mark of graph memory. CUDA 11.4. */
+/** CUDA 11.4. */
 CUresult CUDAAPI cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value);
 
-/** Copies a graph. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph);
 
-/** Finds the copy of a node in a cloned graph. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalNode, CUgraph hClonedGraph);
 
-/** Gives the type of a node. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type);
 
-/** Lists the nodes of a graph; with nodes NULL it counts them. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes);
 
-/** Lists the nodes without dependencies; with NULL it counts them. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes, size_t *numRootNodes);
 
-/** Lists the edges of a graph; with NULL it counts them. CUDA 10.0. */
+/** CUDA 12.3. */
 CUresult CUDAAPI cuGraphGetEdges(
     CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *edgeData, size_t *numEdges);
 
-/** Lists what a node waits for; with NULL it counts them. CUDA 10.0. */
+/** CUDA 12.3. */
 CUresult CUDAAPI cuGraphNodeGetDependencies(
     CUgraphNode hNode, CUgraphNode *dependencies, CUgraphEdgeData *edgeData, size_t *numDependencies);
 
-/** Lists what waits for a node; with NULL it counts them. CUDA 10.0. */
+/** CUDA 12.3. */
 CUresult CUDAAPI cuGraphNodeGetDependentNodes(
     CUgraphNode hNode, CUgraphNode *dependentNodes, CUgraphEdgeData *edgeData, size_t *numDependentNodes);
 
-/** Adds edges to a graph. CUDA 10.0. */
+/** CUDA 12.3. */
 CUresult CUDAAPI cuGraphAddDependencies(
     CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData,
     size_t numDependencies);
 
-/** Takes edges out of a graph. CUDA 10.0. */
+/** CUDA 12.3. */
 CUresult CUDAAPI cuGraphRemoveDependencies(
     CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData,
     size_t numDependencies);
 
-/** Takes a node out of its graph. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuGraphDestroyNode(CUgraphNode hNode);
 
-/** Makes a graph executable. CUDA 10.0. */
+/** CUDA 11.4. */
 CUresult CUDAAPI cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags);
 
-/** Makes a graph executable, and says what stood in the way. CUDA 12.0. */
+/** CUDA 12.0. */
 CUresult CUDAAPI cuGraphInstantiateWithParams(
     CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams);
 
-/** Gives the flags that a graph was made executable with. CUDA 12.0. */
+/** CUDA 12.0. */
 CUresult CUDAAPI cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags);
 
-/** Changes a kernel node of an executable graph. CUDA 10.1. */
+/** CUDA 12.0. */
 CUresult CUDAAPI cuGraphExecKernelNodeSetParams(
     CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams);
 
-/** Changes a copy node of an executable graph. CUDA 10.2. */
+/** CUDA 10.2. */
 CUresult CUDAAPI cuGraphExecMemcpyNodeSetParams(
     CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams, CUcontext ctx);
 
-/** Changes a set node of an executable graph. CUDA 10.2. */
+/** CUDA 10.2. */
 CUresult CUDAAPI cuGraphExecMemsetNodeSetParams(
     CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx);
 
-/** Changes a host node of an executable graph. CUDA 10.2. */
+/** CUDA 10.2. */
 CUresult CUDAAPI cuGraphExecHostNodeSetParams(
     CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams);
 
-/** Changes the nodes of a child graph of an executable graph. CUDA 11.1. */
+/** CUDA 11.1. */
 CUresult CUDAAPI cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph);
 
-/** Changes the event of a record node of an executable graph. CUDA 11.1. */
+/** CUDA 11.1. */
 CUresult CUDAAPI cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event);
 
-/** Changes the event of a wait node of an executable graph. CUDA 11.1. */
+/** CUDA 11.1. */
 CUresult CUDAAPI cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event);
 
-/** Changes a signal node of an executable graph. CUDA 11.2. */
+/** CUDA 11.2. */
 CUresult CUDAAPI cuGraphExecExternalSemaphoresSignalNodeSetParams(
     CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams);
 
-/** Changes a semaphore-wait node of an executable graph. CUDA 11.2. */
+/** CUDA 11.2. */
 CUresult CUDAAPI cuGraphExecExternalSemaphoresWaitNodeSetParams(
     CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams);
 
-/** Lets a node of an executable graph run or do nothing. CUDA 11.6. */
+/** CUDA 11.6. */
 CUresult CUDAAPI cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled);
 
-/** Tells whether a node of an executable graph runs. CUDA 11.6. */
+/** CUDA 11.6. */
 CUresult CUDAAPI cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int *isEnabled);
 
-/** Prepares an executable graph on the device, so that its first launch is quick. CUDA 11.1. */
+/** CUDA 11.1. */
 CUresult CUDAAPI cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream);
 
-/** Runs a graph in stream order. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream);
 
-/** Destroys an executable graph; a running launch is completed. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec hGraphExec);
 
-/** Destroys a graph. CUDA 10.0. */
+/** CUDA 10.0. */
 CUresult CUDAAPI cuGraphDestroy(CUgraph hGraph);
 
-/** Gives an executable graph the parameters of another graph of the same form. CUDA 10.2. */
+/** CUDA 12.0. */
 CUresult CUDAAPI cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo);
 
-/** Copies the attributes of a kernel node. CUDA 11.0. */
+/** CUDA 11.0. */
 CUresult CUDAAPI cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src);
 
-/** Reads an attribute of a kernel node. CUDA 11.0. */
+/** CUDA 11.0. */
 CUresult CUDAAPI cuGraphKernelNodeGetAttribute(
     CUgraphNode hNode, CUkernelNodeAttrID attr, CUkernelNodeAttrValue *value_out);
 
-/** Sets an attribute of a kernel node. CUDA 11.0. */
+/** CUDA 11.0. */
 CUresult CUDAAPI cuGraphKernelNodeSetAttribute(
     CUgraphNode hNode, CUkernelNodeAttrID attr, const CUkernelNodeAttrValue *value);
 
-/** Writes a graph to a file in the DOT language. CUDA 11.3. */
+/** CUDA 11.3. */
 CUresult CUDAAPI cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags);
 
-/** Wraps an object of the program, with the function that destroys it when no reference is left. CUDA 11.3. */
+/** CUDA 11.3. */
 CUresult CUDAAPI cuUserObjectCreate(
     CUuserObject *object_out, void *ptr, CUhostFn destroy, unsigned int initialRefcount, unsigned int flags);
 
-/** Adds references to a user object. CUDA 11.3. */
+/** CUDA 11.3. */
 CUresult CUDAAPI cuUserObjectRetain(CUuserObject object, unsigned int count);
 
-/** Drops references to a user object. CUDA 11.3. */
+/** CUDA 11.3. */
 CUresult CUDAAPI cuUserObjectRelease(CUuserObject object, unsigned int count);
 
-/** Makes a graph keep a user object. CUDA 11.3. */
+/** CUDA 11.3. */
 CUresult CUDAAPI cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags);
 
-/** Makes a graph drop a user object. CUDA 11.3. */
+/** CUDA 11.3. */
 CUresult CUDAAPI cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count);
 
-/** Adds a node of any type to a graph. CUDA 12.2. */
+/** CUDA 12.3. */
 CUresult CUDAAPI cuGraphAddNode(
     CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
     size_t numDependencies, CUgraphNodeParams *nodeParams);
 
-/** Changes a node of any type. CUDA 12.2. */
+/** CUDA 12.2. */
 CUresult CUDAAPI cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams);
 
-/** Changes a node of any type of an executable graph. CUDA 12.2. */
+/** CUDA 12.2. */
 CUresult CUDAAPI cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams);
 
-/** Makes the value that a conditional node tests. CUDA 12.3. */
+/** CUDA 12.3. */
 CUresult CUDAAPI cuGraphConditionalHandleCreate(
     CUgraphConditionalHandle *pHandle_out, CUgraph hGraph, CUcontext ctx, unsigned int defaultLaunchValue,
     unsigned int flags);
 
-/** Gives how many blocks of a kernel fit on a multiprocessor. CUDA 6.5. */
+/** CUDA 6.5. */
 CUresult CUDAAPI cuOccupancyMaxActiveBlocksPerMultiprocessor(
     int *numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize);
 
-/** As the function without flags; flags may ignore the cache's influence. CUDA 7.0. */
+/** CUDA 7.0. */
 CUresult CUDAAPI cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
     int *numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned int flags);
 
-/** Finds a block size with which most threads are resident, and the smallest grid that fills the device. CUDA 6.5. */
+/** CUDA 6.5. */
 CUresult CUDAAPI cuOccupancyMaxPotentialBlockSize(
     int *minGridSize, int *blockSize, CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
     size_t dynamicSMemSize, int blockSizeLimit);
 
-/** As the function without flags; flags may ignore the cache's influence. CUDA 7.0. */
+/** CUDA 7.0. */
 CUresult CUDAAPI cuOccupancyMaxPotentialBlockSizeWithFlags(
     int *minGridSize, int *blockSize, CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
     size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags);
 
-/** Gives how much dynamic shared memory a number of resident blocks leaves to each. CUDA 10.2. */
+/** CUDA 10.2. */
 CUresult CUDAAPI cuOccupancyAvailableDynamicSMemPerBlock(
     size_t *dynamicSmemSize, CUfunction func, int numBlocks, int blockSize);
 
-/** Gives the largest cluster that a launch can have. CUDA 11.7. */
+/** CUDA 11.7. */
 CUresult CUDAAPI cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, const CUlaunchConfig *config);
 
-/** Gives how many clusters of a launch fit on the device. CUDA 11.7. */
+/** CUDA 11.7. */
 CUresult CUDAAPI cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const CUlaunchConfig *config);
 
-/** Binds an array to a texture reference. Deprecated. CUDA 2.0 or earlier. */
+/** Deprecated. CUDA 2.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags);
 
-/** Binds a mipmapped array to a texture reference. Deprecated. CUDA 5.0. */
+/** Deprecated. CUDA 5.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetMipmappedArray(
     CUtexref hTexRef, CUmipmappedArray hMipmappedArray, unsigned int Flags);
 
-/** Binds linear memory to a texture reference. Deprecated. CUDA 2.0 or earlier. */
+/** Deprecated. CUDA 3.2. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetAddress(
     size_t *ByteOffset, CUtexref hTexRef, CUdeviceptr dptr, size_t bytes);
 
-/** Binds pitched memory to a texture reference. Deprecated. CUDA 2.2. */
+/** Deprecated. CUDA 4.1. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetAddress2D(
     CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch);
 
-/** Sets the element format of a texture reference. Deprecated. CUDA 2.0 or earlier. */
+/** Deprecated. CUDA 2.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt, int NumPackedComponents);
 
-/** Sets what happens outside a texture reference. Deprecated. CUDA 2.0 or earlier. */
+/** Deprecated. CUDA 2.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddress_mode am);
 
-/** Sets the filter of a texture reference. Deprecated. CUDA 2.0 or earlier. */
+/** Deprecated. CUDA 2.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetFilterMode(CUtexref hTexRef, CUfilter_mode fm);
 
-/** Sets the filter between levels of a texture reference. Deprecated. CUDA 5.0. */
+/** Deprecated. CUDA 5.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetMipmapFilterMode(CUtexref hTexRef, CUfilter_mode fm);
 
-/** Sets what is added to the level of a texture reference. Deprecated. CUDA 5.0. */
+/** Deprecated. CUDA 5.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetMipmapLevelBias(CUtexref hTexRef, float bias);
 
-/** Sets the range of levels of a texture reference. Deprecated. CUDA 5.0. */
+/** Deprecated. CUDA 5.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetMipmapLevelClamp(
     CUtexref hTexRef, float minMipmapLevelClamp, float maxMipmapLevelClamp);
 
-/** Sets the anisotropy of a texture reference. Deprecated. CUDA 5.0. */
+/** Deprecated. CUDA 5.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int maxAniso);
 
-/** Sets the border colour of a texture reference. Deprecated. CUDA 8.0. */
+/** Deprecated. CUDA 8.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetBorderColor(CUtexref hTexRef, float *pBorderColor);
 
-/** Sets flags of a texture reference. Deprecated. CUDA 2.0 or earlier. */
+/** Deprecated. CUDA 2.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetFlags(CUtexref hTexRef, unsigned int Flags);
 
-/** Gives the linear memory of a texture reference. Deprecated. CUDA 2.0 or earlier. */
+/** Deprecated. CUDA 3.2. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetAddress(CUdeviceptr *pdptr, CUtexref hTexRef);
 
-/** Gives the array of a texture reference. Deprecated. CUDA 2.0 or earlier. */
+/** Deprecated. CUDA 2.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetArray(CUarray *phArray, CUtexref hTexRef);
 
-/** Gives the mipmapped array of a texture reference. Deprecated. CUDA 5.0. */
+/** Deprecated. CUDA 5.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetMipmappedArray(CUmipmappedArray *phMipmappedArray, CUtexref hTexRef);
 
-/** Tells what happens outside a texture reference. Deprecated. CUDA 2.0 or earlier. */
+/** Deprecated. CUDA 2.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetAddressMode(CUaddress_mode *pam, CUtexref hTexRef, int dim);
 
-/** Gives the filter of a texture reference. Deprecated. CUDA 2.0 or earlier. */
+/** Deprecated. CUDA 2.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetFilterMode(CUfilter_mode *pfm, CUtexref hTexRef);
 
-/** Gives the element format of a texture reference. Deprecated. CUDA 2.0 or earlier. */
+/** Deprecated. CUDA 2.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetFormat(CUarray_format *pFormat, int *pNumChannels, CUtexref hTexRef);
 
-/** Gives the filter between levels of a texture reference. Deprecated. CUDA 5.0. */
+/** Deprecated. CUDA 5.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetMipmapFilterMode(CUfilter_mode *pfm, CUtexref hTexRef);
 
-/** Gives what is added to the level of a texture reference. Deprecated. CUDA 5.0. */
+/** Deprecated. CUDA 5.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetMipmapLevelBias(float *pbias, CUtexref hTexRef);
 
-/** Gives the range of levels of a texture reference. Deprecated. CUDA 5.0. */
+/** Deprecated. CUDA 5.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetMipmapLevelClamp(
     float *pminMipmapLevelClamp, float *pmaxMipmapLevelClamp, CUtexref hTexRef);
 
-/** Gives the anisotropy of a texture reference. Deprecated. CUDA 5.0. */
+/** Deprecated. CUDA 5.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetMaxAnisotropy(int *pmaxAniso, CUtexref hTexRef);
 
-/** Gives the border colour of a texture reference. Deprecated. CUDA 8.0. */
+/** Deprecated. CUDA 8.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetBorderColor(float *pBorderColor, CUtexref hTexRef);
 
-/** Gives flags of a texture reference. Deprecated. CUDA 2.0 or earlier. */
+/** Deprecated. CUDA 2.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetFlags(unsigned int *pFlags, CUtexref hTexRef);
 
-/** Makes a texture reference. Deprecated. CUDA 2.0 or earlier. */
+/** Deprecated. CUDA 2.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefCreate(CUtexref *pTexRef);
 
-/** Destroys a texture reference. Deprecated. CUDA 2.0 or earlier. */
+/** Deprecated. CUDA 2.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefDestroy(CUtexref hTexRef);
 
-/** Binds an array to a surface reference. Deprecated. CUDA 3.0. */
+/** Deprecated. CUDA 3.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsigned int Flags);
 
-/** Gives the array of a surface reference. Deprecated. CUDA 3.0. */
+/** Deprecated. CUDA 3.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuSurfRefGetArray(CUarray *phArray, CUsurfref hSurfRef);
 
-/** Makes a texture object. CUDA 5.0. */
+/** CUDA 5.0. */
 CUresult CUDAAPI cuTexObjectCreate(
     CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc, const CUDA_TEXTURE_DESC *pTexDesc,
     const CUDA_RESOURCE_VIEW_DESC *pResViewDesc);
 
-/** Destroys a texture object. CUDA 5.0. */
+/** CUDA 5.0. */
 CUresult CUDAAPI cuTexObjectDestroy(CUtexObject texObject);
 
-/** Describes the memory of a texture object. CUDA 5.0. */
+/** CUDA 5.0. */
 CUresult CUDAAPI cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUtexObject texObject);
 
-/** Describes the sampling of a texture object. CUDA 5.0. */
+/** CUDA 5.0. */
 CUresult CUDAAPI cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc, CUtexObject texObject);
 
-/** Describes the view of a texture object. CUDA 5.0. */
+/** CUDA 5.0. */
 CUresult CUDAAPI cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResViewDesc, CUtexObject texObject);
 
-/** Makes a surface object. CUDA 5.0. */
+/** CUDA 5.0. */
 CUresult CUDAAPI cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DESC *pResDesc);
 
-/** Destroys a surface object. CUDA 5.0. */
+/** CUDA 5.0. */
 CUresult CUDAAPI cuSurfObjectDestroy(CUsurfObject surfObject);
 
-/** Describes the memory of a surface object. CUDA 5.0. */
+/** CUDA 5.0. */
 CUresult CUDAAPI cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUsurfObject surfObject);
 
-/** Describes a tensor for copies of tiles by the tensor copy unit. CUDA 12.0. */
+/** CUDA 12.0. */
 CUresult CUDAAPI cuTensorMapEncodeTiled(
     CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
     const cuuint64_t *globalDim, const cuuint64_t *globalStrides, const cuuint32_t *boxDim,
     const cuuint32_t *elementStrides, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
     CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill);
 
-/** Describes a tensor for copies in im2col order. CUDA 12.0. */
+/** CUDA 12.0. */
 CUresult CUDAAPI cuTensorMapEncodeIm2col(
     CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
     const cuuint64_t *globalDim, const cuuint64_t *globalStrides, const int *pixelBoxLowerCorner,
@@ -4028,7 +3976,7 @@ CUresult CUDAAPI cuTensorMapEncodeIm2col(
     const cuuint32_t *elementStrides, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
     CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill);
 
-/** Describes a tensor for copies in wide im2col order. CUDA 12.8. */
+/** CUDA 12.8. */
 CUresult CUDAAPI cuTensorMapEncodeIm2colWide(
     CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
     const cuuint64_t *globalDim, const cuuint64_t *globalStrides, int pixelBoxLowerCornerWidth,
@@ -4036,143 +3984,143 @@ CUresult CUDAAPI cuTensorMapEncodeIm2colWide(
     const cuuint32_t *elementStrides, CUtensorMapInterleave interleave, CUtensorMapIm2ColWideMode mode,
     CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill);
 
-/** Changes the address of a tensor description. CUDA 12.0. */
+/** CUDA 12.0. */
 CUresult CUDAAPI cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalAddress);
 
-/** Tells whether a device can reach the memory of another. CUDA 4.0. */
+/** CUDA 4.0. */
 CUresult CUDAAPI cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev);
 
-/** Lets the current context reach the memory of another. CUDA 4.0. */
+/** CUDA 4.0. */
 CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags);
 
-/** Ends that. CUDA 4.0. */
+/** CUDA 4.0. */
 CUresult CUDAAPI cuCtxDisablePeerAccess(CUcontext peerContext);
 
-/** Reads a fact about the link between two devices. CUDA 8.0. */
+/** CUDA 8.0. */
 CUresult CUDAAPI cuDeviceGetP2PAttribute(
     int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice);
 
-/** Tells which atomic operations work between two devices; one mask for each operation. CUDA 13.0. */
+/** CUDA 13.0. */
 CUresult CUDAAPI cuDeviceGetP2PAtomicCapabilities(
     unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count, CUdevice srcDevice,
     CUdevice dstDevice);
 
-/** Gives a graphics resource back. CUDA 3.0. */
+/** CUDA 3.0. */
 CUresult CUDAAPI cuGraphicsUnregisterResource(CUgraphicsResource resource);
 
-/** Gives an array of a mapped graphics resource. CUDA 3.0. */
+/** CUDA 3.0. */
 CUresult CUDAAPI cuGraphicsSubResourceGetMappedArray(
     CUarray *pArray, CUgraphicsResource resource, unsigned int arrayIndex, unsigned int mipLevel);
 
-/** Gives the mipmapped array of a mapped graphics resource. CUDA 5.0. */
+/** CUDA 5.0. */
 CUresult CUDAAPI cuGraphicsResourceGetMappedMipmappedArray(
     CUmipmappedArray *pMipmappedArray, CUgraphicsResource resource);
 
-/** Gives the address of a mapped graphics resource. CUDA 3.0. */
+/** CUDA 3.2. */
 CUresult CUDAAPI cuGraphicsResourceGetMappedPointer(CUdeviceptr *pDevPtr, size_t *pSize, CUgraphicsResource resource);
 
-/** Says how a graphics resource will be used. CUDA 3.0. */
+/** CUDA 6.5. */
 CUresult CUDAAPI cuGraphicsResourceSetMapFlags(CUgraphicsResource resource, unsigned int flags);
 
-/** Takes graphics resources for use by CUDA, in stream order. CUDA 3.0. */
+/** CUDA 3.0. */
 CUresult CUDAAPI cuGraphicsMapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream);
 
-/** Gives graphics resources back to graphics, in stream order. CUDA 3.0. */
+/** CUDA 3.0. */
 CUresult CUDAAPI cuGraphicsUnmapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream);
 
-/** Finds the function of a name that suits a CUDA version; *pfn is NULL when there is none. CUDA 11.3. */
+/** CUDA 12.0. */
 CUresult CUDAAPI cuGetProcAddress(
     const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus);
 
-/** Reads a core-dump setting of the current context. CUDA 12.1. */
+/** CUDA 12.1. */
 CUresult CUDAAPI cuCoredumpGetAttribute(CUcoredumpSettings attrib, void *value, size_t *size);
 
-/** Reads a core-dump setting of the process. CUDA 12.1. */
+/** CUDA 12.1. */
 CUresult CUDAAPI cuCoredumpGetAttributeGlobal(CUcoredumpSettings attrib, void *value, size_t *size);
 
-/** Changes a core-dump setting of the current context. CUDA 12.1. */
+/** CUDA 12.1. */
 CUresult CUDAAPI cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *value, size_t *size);
 
-/** Changes a core-dump setting of the process. CUDA 12.1. */
+/** CUDA 12.1. */
 CUresult CUDAAPI cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, void *value, size_t *size);
 
-/** Gives a table of undocumented functions. The software GPU has none. CUDA 3.0. */
+/** CUDA 3.0. */
 CUresult CUDAAPI cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId);
 
-/** Makes a context of part of a device. CUDA 12.4. */
+/** CUDA 12.4. */
 CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags);
 
-/** Destroys a green context. CUDA 12.4. */
+/** CUDA 12.4. */
 CUresult CUDAAPI cuGreenCtxDestroy(CUgreenCtx hCtx);
 
-/** Gives the ordinary context of a green one. CUDA 12.4. */
+/** CUDA 12.4. */
 CUresult CUDAAPI cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx);
 
-/** Gives the resources of a device. CUDA 12.4. */
+/** CUDA 12.4. */
 CUresult CUDAAPI cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, CUdevResourceType type);
 
-/** Gives the resources of a context. CUDA 12.4. */
+/** CUDA 12.4. */
 CUresult CUDAAPI cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevResourceType type);
 
-/** Gives the resources of a green context. CUDA 12.4. */
+/** CUDA 12.4. */
 CUresult CUDAAPI cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource, CUdevResourceType type);
 
-/** Splits multiprocessors into groups. CUDA 12.4. */
+/** CUDA 12.4. */
 CUresult CUDAAPI cuDevSmResourceSplitByCount(
     CUdevResource *result, unsigned int *nbGroups, const CUdevResource *input, CUdevResource *remaining,
     unsigned int useFlags, unsigned int minCount);
 
-/** Describes resources for a green context. CUDA 12.4. */
+/** CUDA 12.4. */
 CUresult CUDAAPI cuDevResourceGenerateDesc(
     CUdevResourceDesc *phDesc, CUdevResource *resources, unsigned int nbResources);
 
-/** Records an event after all work of a green context. CUDA 12.4. */
+/** CUDA 12.4. */
 CUresult CUDAAPI cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent);
 
-/** Lets all later work of a green context wait for an event. CUDA 12.4. */
+/** CUDA 12.4. */
 CUresult CUDAAPI cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent);
 
-/** Gives the green context of a stream, or NULL. CUDA 12.4. */
+/** CUDA 12.4. */
 CUresult CUDAAPI cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx);
 
-/** Makes a stream of a green context. CUDA 12.5. */
+/** CUDA 12.5. */
 CUresult CUDAAPI cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority);
 
-/** Gives a number that no other green context of the process has or had. CUDA 12.9. */
+/** CUDA 12.9. */
 CUresult CUDAAPI cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *greenCtxId);
 
-/** Sets a function that gets the driver's messages about errors. CUDA 12.9. */
+/** CUDA 12.9. */
 CUresult CUDAAPI cuLogsRegisterCallback(
     CUlogsCallback callbackFunc, void *userData, CUlogsCallbackHandle *callback_out);
 
-/** Ends that. CUDA 12.9. */
+/** CUDA 12.9. */
 CUresult CUDAAPI cuLogsUnregisterCallback(CUlogsCallbackHandle callback);
 
-/** Gives the present end of the message log. CUDA 12.9. */
+/** CUDA 12.9. */
 CUresult CUDAAPI cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags);
 
-/** Writes messages to a file. CUDA 12.9. */
+/** CUDA 12.9. */
 CUresult CUDAAPI cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFile, unsigned int flags);
 
-/** Writes messages to memory. CUDA 12.9. */
+/** CUDA 12.9. */
 CUresult CUDAAPI cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *size, unsigned int flags);
 
-/** Gives the thread that restores a process. CUDA 12.8. */
+/** CUDA 12.8. */
 CUresult CUDAAPI cuCheckpointProcessGetRestoreThreadId(int pid, int *tid);
 
-/** Tells where a process is in checkpointing. CUDA 12.8. */
+/** CUDA 12.8. */
 CUresult CUDAAPI cuCheckpointProcessGetState(int pid, CUprocessState *state);
 
-/** Stops CUDA calls of a process. CUDA 12.8. */
+/** CUDA 12.8. */
 CUresult CUDAAPI cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args);
 
-/** Moves the device memory of a locked process to the host. CUDA 12.8. */
+/** CUDA 12.8. */
 CUresult CUDAAPI cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args);
 
-/** Moves the memory of a process back to devices. CUDA 12.8. */
+/** CUDA 12.8. */
 CUresult CUDAAPI cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args);
 
-/** Lets CUDA calls of a process go on. CUDA 12.8. */
+/** CUDA 12.8. */
 CUresult CUDAAPI cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args);
 
 #if defined(__CUDA_API_VERSION_INTERNAL)

@@ -80,7 +80,7 @@ typedef struct CUuuid_st CUuuid;
 #define cudaInvalidDeviceId ((int)-2)
 #define cudaInitDeviceFlagsAreValid 0x01
 
-/** What every runtime function returns; 0 is success. CUDA 3.2 or earlier. */
+/** CUDA 3.2. */
 enum cudaError {
   cudaSuccess = 0,
   cudaErrorInvalidValue = 1,
@@ -218,7 +218,7 @@ enum cudaError {
   cudaErrorApiFailureBase = 10000
 };
 
-/** The type of a texture's elements. CUDA 3.2 or earlier. */
+/** CUDA 3.2. */
 enum cudaChannelFormatKind {
   cudaChannelFormatKindSigned = 0,
   cudaChannelFormatKindUnsigned = 1,
@@ -254,7 +254,7 @@ enum cudaChannelFormatKind {
   cudaChannelFormatKindUnsignedNormalized1010102 = 31
 };
 
-/** Bits of each component and their type. CUDA 3.2 or earlier. */
+/** CUDA 3.2. */
 struct cudaChannelFormatDesc {
   int x;
   int y;
@@ -262,19 +262,19 @@ struct cudaChannelFormatDesc {
   int w;
   enum cudaChannelFormatKind f;
 };
-/** Memory laid out for textures and surfaces. CUDA 3.2 or earlier. */
+/** CUDA 3.2. */
 typedef struct cudaArray *cudaArray_t;
-/** An array that is only read. CUDA 3.2 or earlier. */
+/** CUDA 3.2. */
 typedef const struct cudaArray *cudaArray_const_t;
 struct cudaArray;
-/** An array with levels of detail. CUDA 5.0. */
+/** CUDA 5.0. */
 typedef struct cudaMipmappedArray *cudaMipmappedArray_t;
-/** A mipmapped array that is only read. CUDA 5.0. */
+/** CUDA 5.0. */
 typedef const struct cudaMipmappedArray *cudaMipmappedArray_const_t;
 struct cudaMipmappedArray;
 #define cudaArraySparsePropertiesSingleMipTail 0x1
 
-/** How a sparse array is tiled. CUDA 11.1. */
+/** CUDA 11.1. */
 struct cudaArraySparseProperties {
   struct {
     unsigned int width;
@@ -287,14 +287,14 @@ struct cudaArraySparseProperties {
   unsigned int reserved[4];
 };
 
-/** Size and alignment of an array's memory. CUDA 11.6. */
+/** CUDA 11.6. */
 struct cudaArrayMemoryRequirements {
   size_t size;
   size_t alignment;
   unsigned int reserved[4];
 };
 
-/** What sort of memory an address is in. CUDA 4.0. */
+/** CUDA 4.0. */
 enum cudaMemoryType {
   cudaMemoryTypeUnregistered = 0,
   cudaMemoryTypeHost = 1,
@@ -302,7 +302,7 @@ enum cudaMemoryType {
   cudaMemoryTypeManaged = 3
 };
 
-/** From where to where a copy goes; Default finds out. CUDA 3.2 or earlier. */
+/** CUDA 3.2. */
 enum cudaMemcpyKind {
   cudaMemcpyHostToHost = 0,
   cudaMemcpyHostToDevice = 1,
@@ -311,7 +311,7 @@ enum cudaMemcpyKind {
   cudaMemcpyDefault = 4
 };
 
-/** Memory in rows: pitch is their distance in bytes. CUDA 3.2 or earlier. */
+/** CUDA 3.2. */
 struct cudaPitchedPtr {
   void *ptr;
   size_t pitch;
@@ -319,21 +319,21 @@ struct cudaPitchedPtr {
   size_t ysize;
 };
 
-/** A size: width in elements of an array or bytes of memory, height in rows, depth in slices. CUDA 3.2 or earlier. */
+/** CUDA 3.2. */
 struct cudaExtent {
   size_t width;
   size_t height;
   size_t depth;
 };
 
-/** A position, in the units of cudaExtent. CUDA 3.2 or earlier. */
+/** CUDA 3.2. */
 struct cudaPos {
   size_t x;
   size_t y;
   size_t z;
 };
 
-/** A copy of a box. CUDA 3.2 or earlier. */
+/** CUDA 3.2. */
 struct cudaMemcpy3DParms {
   cudaArray_t srcArray;
   struct cudaPos srcPos;
@@ -345,14 +345,14 @@ struct cudaMemcpy3DParms {
   enum cudaMemcpyKind kind;
 };
 
-/** Parameters of a copy node. CUDA 12.2. */
+/** CUDA 12.2. */
 struct cudaMemcpyNodeParams {
   int flags;
   int reserved[3];
   struct cudaMemcpy3DParms copyParams;
 };
 
-/** A copy of a box between two devices. CUDA 4.0. */
+/** CUDA 4.0. */
 struct cudaMemcpy3DPeerParms {
   cudaArray_t srcArray;
   struct cudaPos srcPos;
@@ -365,7 +365,7 @@ struct cudaMemcpy3DPeerParms {
   struct cudaExtent extent;
 };
 
-/** Parameters of a set node. CUDA 10.0. */
+/** CUDA 10.0. */
 struct cudaMemsetParams {
   void *dst;
   size_t pitch;
@@ -375,7 +375,7 @@ struct cudaMemsetParams {
   size_t height;
 };
 
-/** Parameters of a set node. CUDA 12.2. */
+/** CUDA 12.2. */
 struct cudaMemsetParamsV2 {
   void *dst;
   size_t pitch;
@@ -385,14 +385,14 @@ struct cudaMemsetParamsV2 {
   size_t height;
 };
 
-/** How accesses use the L2 cache. CUDA 11.6. */
+/** CUDA 11.6. */
 enum cudaAccessProperty {
   cudaAccessPropertyNormal = 0,
   cudaAccessPropertyStreaming = 1,
   cudaAccessPropertyPersisting = 2
 };
 
-/** A range of addresses and how its accesses use the L2 cache. CUDA 11.6. */
+/** CUDA 11.6. */
 struct cudaAccessPolicyWindow {
   void *base_ptr;
   size_t num_bytes;
@@ -400,36 +400,36 @@ struct cudaAccessPolicyWindow {
   enum cudaAccessProperty hitProp;
   enum cudaAccessProperty missProp;
 };
-/** A host function in a stream or graph. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef void(CUDART_CB *cudaHostFn_t)(void *userData);
 
-/** Parameters of a host node. CUDA 10.0. */
+/** CUDA 10.0. */
 struct cudaHostNodeParams {
   cudaHostFn_t fn;
   void *userData;
 };
 
-/** Parameters of a host node. CUDA 12.2. */
+/** CUDA 12.2. */
 struct cudaHostNodeParamsV2 {
   cudaHostFn_t fn;
   void *userData;
 };
 
-/** Whether a stream is being captured. CUDA 10.0. */
+/** CUDA 10.0. */
 enum cudaStreamCaptureStatus {
   cudaStreamCaptureStatusNone = 0,
   cudaStreamCaptureStatusActive = 1,
   cudaStreamCaptureStatusInvalidated = 2
 };
 
-/** Which calls are refused during a capture. CUDA 10.0. */
+/** CUDA 10.0. */
 enum cudaStreamCaptureMode {
   cudaStreamCaptureModeGlobal = 0,
   cudaStreamCaptureModeThreadLocal = 1,
   cudaStreamCaptureModeRelaxed = 2
 };
 
-/** How a thread waits. CUDA 11.6. */
+/** CUDA 11.6. */
 enum cudaSynchronizationPolicy {
   cudaSyncPolicyAuto = 1,
   cudaSyncPolicySpin = 2,
@@ -437,31 +437,27 @@ enum cudaSynchronizationPolicy {
   cudaSyncPolicyBlockingSync = 4
 };
 
-/** How the blocks of a cluster are placed. CUDA 11.6. */
+/** CUDA 11.6. */
 enum cudaClusterSchedulingPolicy {
   cudaClusterSchedulingPolicyDefault = 0,
   cudaClusterSchedulingPolicySpread = 1,
   cudaClusterSchedulingPolicyLoadBalancing = 2
 };
 
-/** Whether dependencies are added or replaced. */
 enum cudaStreamUpdateCaptureDependenciesFlags {
   cudaStreamAddCaptureDependencies = 0x0,
   cudaStreamSetCaptureDependencies = 0x1
 };
 
-/** Flags of user objects. */
 enum cudaUserObjectFlags {
   cudaUserObjectNoDestructorSync = 0x1
 };
 
-/** Whether references are moved to a graph. */
 enum cudaUserObjectRetainFlags {
   cudaGraphUserObjectMove = 0x1
 };
 struct cudaGraphicsResource;
 
-/** How a graphics resource is registered. */
 enum cudaGraphicsRegisterFlags {
   cudaGraphicsRegisterFlagsNone = 0,
   cudaGraphicsRegisterFlagsReadOnly = 1,
@@ -470,14 +466,12 @@ enum cudaGraphicsRegisterFlags {
   cudaGraphicsRegisterFlagsTextureGather = 8
 };
 
-/** How a graphics resource is used while mapped. */
 enum cudaGraphicsMapFlags {
   cudaGraphicsMapFlagsNone = 0,
   cudaGraphicsMapFlagsReadOnly = 1,
   cudaGraphicsMapFlagsWriteDiscard = 2
 };
 
-/** The face of a cube map. */
 enum cudaGraphicsCubeFace {
   cudaGraphicsCubeFacePositiveX = 0x00,
   cudaGraphicsCubeFaceNegativeX = 0x01,
@@ -487,7 +481,7 @@ enum cudaGraphicsCubeFace {
   cudaGraphicsCubeFaceNegativeZ = 0x05
 };
 
-/** What a texture reads from. CUDA 5.0. */
+/** CUDA 5.0. */
 enum cudaResourceType {
   cudaResourceTypeArray = 0x00,
   cudaResourceTypeMipmappedArray = 0x01,
@@ -495,7 +489,7 @@ enum cudaResourceType {
   cudaResourceTypePitch2D = 0x03
 };
 
-/** How a texture sees its elements. CUDA 5.0. */
+/** CUDA 5.0. */
 enum cudaResourceViewFormat {
   cudaResViewFormatNone = 0x00,
   cudaResViewFormatUnsignedChar1 = 0x01,
@@ -534,7 +528,7 @@ enum cudaResourceViewFormat {
   cudaResViewFormatUnsignedBlockCompressed7 = 0x22
 };
 
-/** What a texture or surface reads from. CUDA 5.0. */
+/** CUDA 5.0. */
 struct cudaResourceDesc {
   enum cudaResourceType resType;
   union {
@@ -563,7 +557,7 @@ struct cudaResourceDesc {
   unsigned int flags;
 };
 
-/** How a texture sees its memory. CUDA 5.0. */
+/** CUDA 5.0. */
 struct cudaResourceViewDesc {
   enum cudaResourceViewFormat format;
   size_t width;
@@ -576,7 +570,7 @@ struct cudaResourceViewDesc {
   unsigned int reserved[16];
 };
 
-/** What is known about an address. CUDA 4.0. */
+/** CUDA 4.0. */
 struct cudaPointerAttributes {
   enum cudaMemoryType type;
   int device;
@@ -585,7 +579,7 @@ struct cudaPointerAttributes {
   long reserved[8];
 };
 
-/** Facts about a kernel: sizes in bytes. CUDA 3.2 or earlier. */
+/** CUDA 3.2. */
 struct cudaFuncAttributes {
   size_t sharedSizeBytes;
   size_t constSizeBytes;
@@ -606,7 +600,7 @@ struct cudaFuncAttributes {
   int reserved[16];
 };
 
-/** Attributes of a kernel that can be set. CUDA 9.0. */
+/** CUDA 9.0. */
 enum cudaFuncAttribute {
   cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
   cudaFuncAttributePreferredSharedMemoryCarveout = 9,
@@ -619,7 +613,7 @@ enum cudaFuncAttribute {
   cudaFuncAttributeMax = 16
 };
 
-/** The preferred split between L1 cache and shared memory. CUDA 3.2 or earlier. */
+/** CUDA 3.2. */
 enum cudaFuncCache {
   cudaFuncCachePreferNone = 0,
   cudaFuncCachePreferShared = 1,
@@ -627,21 +621,19 @@ enum cudaFuncCache {
   cudaFuncCachePreferEqual = 3
 };
 
-/** The width of shared-memory banks. CUDA 4.2. */
+/** CUDA 4.2. */
 enum cudaSharedMemConfig {
   cudaSharedMemBankSizeDefault = 0,
   cudaSharedMemBankSizeFourByte = 1,
   cudaSharedMemBankSizeEightByte = 2
 };
 
-/** The preferred share of shared memory, in percent. */
 enum cudaSharedCarveout {
   cudaSharedmemCarveoutDefault = -1,
   cudaSharedmemCarveoutMaxShared = 100,
   cudaSharedmemCarveoutMaxL1 = 0
 };
 
-/** Who may use a device. */
 enum cudaComputeMode {
   cudaComputeModeDefault = 0,
   cudaComputeModeExclusive = 1,
@@ -649,7 +641,7 @@ enum cudaComputeMode {
   cudaComputeModeExclusiveProcess = 3
 };
 
-/** Limits of a context. CUDA 3.2 or earlier. */
+/** CUDA 3.2. */
 enum cudaLimit {
   cudaLimitStackSize = 0x00,
   cudaLimitPrintfFifoSize = 0x01,
@@ -660,7 +652,7 @@ enum cudaLimit {
   cudaLimitPersistingL2CacheSize = 0x06
 };
 
-/** How managed memory will be used. CUDA 8.0. */
+/** CUDA 8.0. */
 enum cudaMemoryAdvise {
   cudaMemAdviseSetReadMostly = 1,
   cudaMemAdviseUnsetReadMostly = 2,
@@ -670,7 +662,7 @@ enum cudaMemoryAdvise {
   cudaMemAdviseUnsetAccessedBy = 6
 };
 
-/** Attributes of managed memory. CUDA 8.0. */
+/** CUDA 8.0. */
 enum cudaMemRangeAttribute {
   cudaMemRangeAttributeReadMostly = 1,
   cudaMemRangeAttributePreferredLocation = 2,
@@ -682,31 +674,29 @@ enum cudaMemRangeAttribute {
   cudaMemRangeAttributeLastPrefetchLocationId = 8
 };
 
-/** How writes of remote devices can be flushed. */
 enum cudaFlushGPUDirectRDMAWritesOptions {
   cudaFlushGPUDirectRDMAWritesOptionHost = 1,
   cudaFlushGPUDirectRDMAWritesOptionMemOps = 2
 };
 
-/** How writes of remote devices are ordered. */
 enum cudaGPUDirectRDMAWritesOrdering {
   cudaGPUDirectRDMAWritesOrderingNone = 0,
   cudaGPUDirectRDMAWritesOrderingOwner = 100,
   cudaGPUDirectRDMAWritesOrderingAllDevices = 200
 };
 
-/** For whom writes of remote devices are flushed. CUDA 11.3. */
+/** CUDA 11.3. */
 enum cudaFlushGPUDirectRDMAWritesScope {
   cudaFlushGPUDirectRDMAWritesToOwner = 100,
   cudaFlushGPUDirectRDMAWritesToAllDevices = 200
 };
 
-/** Whose view of remote writes is flushed. CUDA 11.3. */
+/** CUDA 11.3. */
 enum cudaFlushGPUDirectRDMAWritesTarget {
   cudaFlushGPUDirectRDMAWritesTargetCurrentDevice = 0
 };
 
-/** Facts about a device. CUDA 5.0. */
+/** CUDA 5.0. */
 enum cudaDeviceAttr {
   cudaDevAttrMaxThreadsPerBlock = 1,
   cudaDevAttrMaxBlockDimX = 2,
@@ -848,7 +838,7 @@ enum cudaDeviceAttr {
   cudaDevAttrMax = 148
 };
 
-/** Attributes of pools. CUDA 11.2. */
+/** CUDA 11.2. */
 enum cudaMemPoolAttr {
   cudaMemPoolReuseFollowEventDependencies = 0x1,
   cudaMemPoolReuseAllowOpportunistic = 0x2,
@@ -860,7 +850,7 @@ enum cudaMemPoolAttr {
   cudaMemPoolAttrUsedMemHigh = 0x8
 };
 
-/** What sort of place memory is in. CUDA 8.0. */
+/** CUDA 8.0. */
 enum cudaMemLocationType {
   cudaMemLocationTypeInvalid = 0,
   cudaMemLocationTypeNone = 0,
@@ -870,26 +860,26 @@ enum cudaMemLocationType {
   cudaMemLocationTypeHostNumaCurrent = 4
 };
 
-/** A place of memory: a device, the host, a NUMA node. CUDA 8.0. */
+/** CUDA 8.0. */
 struct cudaMemLocation {
   enum cudaMemLocationType type;
   int id;
 };
 
-/** What access is granted. CUDA 11.2. */
+/** CUDA 11.2. */
 enum cudaMemAccessFlags {
   cudaMemAccessFlagsProtNone = 0,
   cudaMemAccessFlagsProtRead = 1,
   cudaMemAccessFlagsProtReadWrite = 3
 };
 
-/** What access a place has. CUDA 11.2. */
+/** CUDA 11.2. */
 struct cudaMemAccessDesc {
   struct cudaMemLocation location;
   enum cudaMemAccessFlags flags;
 };
 
-/** What sort of memory is allocated. CUDA 11.2. */
+/** CUDA 11.2. */
 enum cudaMemAllocationType {
   cudaMemAllocationTypeInvalid = 0x0,
   cudaMemAllocationTypePinned = 0x1,
@@ -897,7 +887,7 @@ enum cudaMemAllocationType {
   cudaMemAllocationTypeMax = 0x7FFFFFFF
 };
 
-/** How memory can be shared with other processes. CUDA 11.2. */
+/** CUDA 11.2. */
 enum cudaMemAllocationHandleType {
   cudaMemHandleTypeNone = 0x0,
   cudaMemHandleTypePosixFileDescriptor = 0x1,
@@ -907,7 +897,7 @@ enum cudaMemAllocationHandleType {
 };
 #define cudaMemPoolCreateUsageHwDecompress 0x2
 
-/** Properties of a pool. CUDA 11.2. */
+/** CUDA 11.2. */
 struct cudaMemPoolProps {
   enum cudaMemAllocationType allocType;
   enum cudaMemAllocationHandleType handleTypes;
@@ -918,12 +908,12 @@ struct cudaMemPoolProps {
   unsigned char reserved[54];
 };
 
-/** Names an allocation to a process that imported its pool. CUDA 11.2. */
+/** CUDA 11.2. */
 struct cudaMemPoolPtrExportData {
   unsigned char reserved[64];
 };
 
-/** Parameters of an allocation node; dptr is an output. CUDA 11.4. */
+/** CUDA 11.4. */
 struct cudaMemAllocNodeParams {
   struct cudaMemPoolProps poolProps;
   const struct cudaMemAccessDesc *accessDescs;
@@ -932,7 +922,7 @@ struct cudaMemAllocNodeParams {
   void *dptr;
 };
 
-/** Parameters of an allocation node; dptr is an output. CUDA 12.2. */
+/** CUDA 12.2. */
 struct cudaMemAllocNodeParamsV2 {
   struct cudaMemPoolProps poolProps;
   const struct cudaMemAccessDesc *accessDescs;
@@ -941,12 +931,12 @@ struct cudaMemAllocNodeParamsV2 {
   void *dptr;
 };
 
-/** Parameters of a release node. CUDA 12.2. */
+/** CUDA 12.2. */
 struct cudaMemFreeNodeParams {
   void *dptr;
 };
 
-/** How much memory graphs use. CUDA 11.4. */
+/** CUDA 11.4. */
 enum cudaGraphMemAttributeType {
   cudaGraphMemAttrUsedMemCurrent = 0x0,
   cudaGraphMemAttrUsedMemHigh = 0x1,
@@ -954,13 +944,12 @@ enum cudaGraphMemAttributeType {
   cudaGraphMemAttrReservedMemHigh = 0x3
 };
 
-/** Flags of batched copies. */
 enum cudaMemcpyFlags {
   cudaMemcpyFlagDefault = 0x0,
   cudaMemcpyFlagPreferOverlapWithCompute = 0x1
 };
 
-/** When the source of a batched copy is read. CUDA 12.8. */
+/** CUDA 12.8. */
 enum cudaMemcpySrcAccessOrder {
   cudaMemcpySrcAccessOrderInvalid = 0x0,
   cudaMemcpySrcAccessOrderStream = 0x1,
@@ -969,7 +958,7 @@ enum cudaMemcpySrcAccessOrder {
   cudaMemcpySrcAccessOrderMax = 0x7FFFFFFF
 };
 
-/** Attributes of batched copies. CUDA 12.8. */
+/** CUDA 12.8. */
 struct cudaMemcpyAttributes {
   enum cudaMemcpySrcAccessOrder srcAccessOrder;
   struct cudaMemLocation srcLocHint;
@@ -977,21 +966,21 @@ struct cudaMemcpyAttributes {
   unsigned int flags;
 };
 
-/** Whether an end of a batched copy is a pointer or an array. CUDA 12.8. */
+/** CUDA 12.8. */
 enum cudaMemcpy3DOperandType {
   cudaMemcpyOperandTypePointer = 0x1,
   cudaMemcpyOperandTypeArray = 0x2,
   cudaMemcpyOperandTypeMax = 0x7FFFFFFF
 };
 
-/** A position in an array. CUDA 12.8. */
+/** CUDA 12.8. */
 struct cudaOffset3D {
   size_t x;
   size_t y;
   size_t z;
 };
 
-/** An end of a batched copy. CUDA 12.8. */
+/** CUDA 12.8. */
 struct cudaMemcpy3DOperand {
   enum cudaMemcpy3DOperandType type;
   union {
@@ -1008,7 +997,7 @@ struct cudaMemcpy3DOperand {
   } op;
 };
 
-/** One copy of a batch. CUDA 12.8. */
+/** CUDA 12.8. */
 struct cudaMemcpy3DBatchOp {
   struct cudaMemcpy3DOperand src;
   struct cudaMemcpy3DOperand dst;
@@ -1017,7 +1006,7 @@ struct cudaMemcpy3DBatchOp {
   unsigned int flags;
 };
 
-/** Facts about the link between two devices. CUDA 8.0. */
+/** CUDA 8.0. */
 enum cudaDeviceP2PAttr {
   cudaDevP2PAttrPerformanceRank = 1,
   cudaDevP2PAttrAccessSupported = 2,
@@ -1026,7 +1015,7 @@ enum cudaDeviceP2PAttr {
   cudaDevP2PAttrOnlyPartialNativeAtomicSupported = 5
 };
 
-/** Atomic operations. CUDA 13.0. */
+/** CUDA 13.0. */
 enum cudaAtomicOperation {
   cudaAtomicOperationIntegerAdd = 0,
   cudaAtomicOperationIntegerMin = 1,
@@ -1043,7 +1032,6 @@ enum cudaAtomicOperation {
   cudaAtomicOperationFloatMax = 12
 };
 
-/** The forms in which an atomic operation works; bits. */
 enum cudaAtomicOperationCapability {
   cudaAtomicCapabilitySigned = 1,
   cudaAtomicCapabilityUnsigned = 2,
@@ -1053,10 +1041,10 @@ enum cudaAtomicOperationCapability {
   cudaAtomicCapabilityScalar128 = 32,
   cudaAtomicCapabilityVector32x4 = 64
 };
-/** A 128-bit identifier. CUDA 3.2 or earlier. */
+/** CUDA 3.2. */
 typedef struct CUuuid_st cudaUUID_t;
 
-/** Facts about a device. Sizes in bytes. CUDA 3.2 or earlier. */
+/** CUDA 3.2. */
 struct cudaDeviceProp {
   char name[256];
   cudaUUID_t uuid;
@@ -1154,22 +1142,21 @@ struct cudaDeviceProp {
 };
 #define CUDA_IPC_HANDLE_SIZE 64
 
-/** Names an event to other processes. CUDA 4.1. */
+/** CUDA 4.1. */
 typedef struct cudaIpcEventHandle_st {
   char reserved[CUDA_IPC_HANDLE_SIZE];
 } cudaIpcEventHandle_t;
 
-/** Names memory to other processes. CUDA 4.1. */
+/** CUDA 4.1. */
 typedef struct cudaIpcMemHandle_st {
   char reserved[CUDA_IPC_HANDLE_SIZE];
 } cudaIpcMemHandle_t;
 
-/** Names memory to other nodes of a fabric. */
 typedef struct cudaMemFabricHandle_st {
   char reserved[CUDA_IPC_HANDLE_SIZE];
 } cudaMemFabricHandle_t;
 
-/** What sort of handle names external memory. CUDA 10.0. */
+/** CUDA 10.0. */
 enum cudaExternalMemoryHandleType {
   cudaExternalMemoryHandleTypeOpaqueFd = 1,
   cudaExternalMemoryHandleTypeOpaqueWin32 = 2,
@@ -1186,7 +1173,7 @@ enum cudaExternalMemoryHandleType {
 #define cudaNvSciSyncAttrSignal 0x1
 #define cudaNvSciSyncAttrWait 0x2
 
-/** A handle of external memory. CUDA 10.0. */
+/** CUDA 10.0. */
 struct cudaExternalMemoryHandleDesc {
   enum cudaExternalMemoryHandleType type;
   union {
@@ -1202,7 +1189,7 @@ struct cudaExternalMemoryHandleDesc {
   unsigned int reserved[16];
 };
 
-/** Part of external memory, as a buffer. CUDA 10.0. */
+/** CUDA 10.0. */
 struct cudaExternalMemoryBufferDesc {
   unsigned long long offset;
   unsigned long long size;
@@ -1210,7 +1197,7 @@ struct cudaExternalMemoryBufferDesc {
   unsigned int reserved[16];
 };
 
-/** Part of external memory, as an array. CUDA 10.0. */
+/** CUDA 10.0. */
 struct cudaExternalMemoryMipmappedArrayDesc {
   unsigned long long offset;
   struct cudaChannelFormatDesc formatDesc;
@@ -1220,7 +1207,7 @@ struct cudaExternalMemoryMipmappedArrayDesc {
   unsigned int reserved[16];
 };
 
-/** What sort of handle names an external semaphore. CUDA 10.0. */
+/** CUDA 10.0. */
 enum cudaExternalSemaphoreHandleType {
   cudaExternalSemaphoreHandleTypeOpaqueFd = 1,
   cudaExternalSemaphoreHandleTypeOpaqueWin32 = 2,
@@ -1234,7 +1221,7 @@ enum cudaExternalSemaphoreHandleType {
   cudaExternalSemaphoreHandleTypeTimelineSemaphoreWin32 = 10
 };
 
-/** A handle of an external semaphore. CUDA 10.0. */
+/** CUDA 10.0. */
 struct cudaExternalSemaphoreHandleDesc {
   enum cudaExternalSemaphoreHandleType type;
   union {
@@ -1249,7 +1236,7 @@ struct cudaExternalSemaphoreHandleDesc {
   unsigned int reserved[16];
 };
 
-/** How an external semaphore is signalled. CUDA 10.0. */
+/** CUDA 10.0. */
 struct cudaExternalSemaphoreSignalParams {
   struct {
     struct {
@@ -1268,7 +1255,7 @@ struct cudaExternalSemaphoreSignalParams {
   unsigned int reserved[16];
 };
 
-/** What is waited for at an external semaphore. CUDA 10.0. */
+/** CUDA 10.0. */
 struct cudaExternalSemaphoreWaitParams {
   struct {
     struct {
@@ -1287,32 +1274,32 @@ struct cudaExternalSemaphoreWaitParams {
   unsigned int flags;
   unsigned int reserved[16];
 };
-/** What every runtime function returns; 0 is success. CUDA 3.2 or earlier. */
+/** CUDA 3.2. */
 typedef enum cudaError cudaError_t;
-/** A queue of work: in order within itself. 0 is the default stream. CUDA 3.2 or earlier. */
+/** CUDA 3.2. */
 typedef struct CUstream_st *cudaStream_t;
-/** A point in the work of a stream. CUDA 3.2 or earlier. */
+/** CUDA 3.2. */
 typedef struct CUevent_st *cudaEvent_t;
-/** A resource of a graphics API. CUDA 3.2 or earlier. */
+/** CUDA 3.2. */
 typedef struct cudaGraphicsResource *cudaGraphicsResource_t;
-/** Memory of another API. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef struct CUexternalMemory_st *cudaExternalMemory_t;
-/** A semaphore of another API. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef struct CUexternalSemaphore_st *cudaExternalSemaphore_t;
-/** Work as a graph of nodes. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef struct CUgraph_st *cudaGraph_t;
-/** A node of a graph. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef struct CUgraphNode_st *cudaGraphNode_t;
-/** An object of the program that graphs keep alive. CUDA 11.3. */
+/** CUDA 11.3. */
 typedef struct CUuserObject_st *cudaUserObject_t;
-/** The value that a conditional node tests. CUDA 12.2. */
+/** CUDA 12.2. */
 typedef unsigned long long cudaGraphConditionalHandle;
-/** A kernel in a context, as the driver has it. CUDA 11.0. */
+/** CUDA 11.0. */
 typedef struct CUfunc_st *cudaFunction_t;
-/** A kernel for all contexts, as the driver has it. CUDA 12.0. */
+/** CUDA 12.0. */
 typedef struct CUkern_st *cudaKernel_t;
 
-/** Options of the compiler. CUDA 12.6. */
+/** CUDA 12.6. */
 enum cudaJitOption {
   cudaJitMaxRegisters = 0,
   cudaJitThreadsPerBlock = 1,
@@ -1333,13 +1320,12 @@ enum cudaJitOption {
   cudaJitOverrideDirectiveValues = 33
 };
 
-/** Options of library loading. CUDA 12.6. */
+/** CUDA 12.6. */
 enum cudaLibraryOption {
   cudaLibraryHostUniversalFunctionAndDataTable = 0,
   cudaLibraryBinaryIsPreserved = 1
 };
 
-/** Functions and data that host and library share. */
 struct cudalibraryHostUniversalFunctionAndDataTable {
   void *functionTable;
   size_t functionWindowSize;
@@ -1347,31 +1333,28 @@ struct cudalibraryHostUniversalFunctionAndDataTable {
   size_t dataWindowSize;
 };
 
-/** How loads are cached. */
 enum cudaJit_CacheMode {
   cudaJitCacheOptionNone = 0,
   cudaJitCacheOptionCG = 1,
   cudaJitCacheOptionCA = 2
 };
 
-/** What to do without a matching binary. */
 enum cudaJit_Fallback {
   cudaPreferPtx = 0,
   cudaPreferBinary = 1
 };
-/** Code loaded for all contexts. CUDA 12.6. */
+/** CUDA 12.6. */
 typedef struct CUlib_st *cudaLibrary_t;
-/** A pool of memory that is allocated in stream order. CUDA 11.2. */
+/** CUDA 11.2. */
 typedef struct CUmemPoolHandle_st *cudaMemPool_t;
 
-/** The scope of a cooperative group. */
 enum cudaCGScope {
   cudaCGScopeInvalid = 0,
   cudaCGScopeGrid = 1,
   cudaCGScopeReserved = 2
 };
 
-/** Parameters of a kernel node. CUDA 10.0. */
+/** CUDA 10.0. */
 struct cudaKernelNodeParams {
   void *func;
   dim3 gridDim;
@@ -1381,7 +1364,7 @@ struct cudaKernelNodeParams {
   void **extra;
 };
 
-/** Parameters of a kernel node. CUDA 12.2. */
+/** CUDA 12.2. */
 struct cudaKernelNodeParamsV2 {
   void *func;
   dim3 gridDim;
@@ -1391,47 +1374,46 @@ struct cudaKernelNodeParamsV2 {
   void **extra;
 };
 
-/** Parameters of a signal node. CUDA 11.2. */
+/** CUDA 11.2. */
 struct cudaExternalSemaphoreSignalNodeParams {
   cudaExternalSemaphore_t *extSemArray;
   const struct cudaExternalSemaphoreSignalParams *paramsArray;
   unsigned int numExtSems;
 };
 
-/** Parameters of a signal node. CUDA 12.2. */
+/** CUDA 12.2. */
 struct cudaExternalSemaphoreSignalNodeParamsV2 {
   cudaExternalSemaphore_t *extSemArray;
   const struct cudaExternalSemaphoreSignalParams *paramsArray;
   unsigned int numExtSems;
 };
 
-/** Parameters of a semaphore-wait node. CUDA 11.2. */
+/** CUDA 11.2. */
 struct cudaExternalSemaphoreWaitNodeParams {
   cudaExternalSemaphore_t *extSemArray;
   const struct cudaExternalSemaphoreWaitParams *paramsArray;
   unsigned int numExtSems;
 };
 
-/** Parameters of a semaphore-wait node. CUDA 12.2. */
+/** CUDA 12.2. */
 struct cudaExternalSemaphoreWaitNodeParamsV2 {
   cudaExternalSemaphore_t *extSemArray;
   const struct cudaExternalSemaphoreWaitParams *paramsArray;
   unsigned int numExtSems;
 };
 
-/** Flags of conditional values. */
 enum cudaGraphConditionalHandleFlags {
   cudaGraphCondAssignDefault = 1
 };
 
-/** Whether a conditional node is an if, a while or a switch. CUDA 12.2. */
+/** CUDA 12.2. */
 enum cudaGraphConditionalNodeType {
   cudaGraphCondTypeIf = 0,
   cudaGraphCondTypeWhile = 1,
   cudaGraphCondTypeSwitch = 2
 };
 
-/** Parameters of a conditional node. CUDA 12.2. */
+/** CUDA 12.2. */
 struct cudaConditionalNodeParams {
   cudaGraphConditionalHandle handle;
   enum cudaGraphConditionalNodeType type;
@@ -1439,7 +1421,7 @@ struct cudaConditionalNodeParams {
   cudaGraph_t *phGraph_out;
 };
 
-/** What a node does. CUDA 10.0. */
+/** CUDA 10.0. */
 enum cudaGraphNodeType {
   cudaGraphNodeTypeKernel = 0x00,
   cudaGraphNodeTypeMemcpy = 0x01,
@@ -1457,29 +1439,29 @@ enum cudaGraphNodeType {
   cudaGraphNodeTypeCount = 14
 };
 
-/** Whether a child graph is copied or moved. CUDA 12.2. */
+/** CUDA 12.2. */
 enum cudaGraphChildGraphNodeOwnership {
   cudaGraphChildGraphOwnershipClone = 0,
   cudaGraphChildGraphOwnershipMove = 1
 };
 
-/** Parameters of a child node. CUDA 12.2. */
+/** CUDA 12.2. */
 struct cudaChildGraphNodeParams {
   cudaGraph_t graph;
   enum cudaGraphChildGraphNodeOwnership ownership;
 };
 
-/** Parameters of an event-record node. CUDA 12.2. */
+/** CUDA 12.2. */
 struct cudaEventRecordNodeParams {
   cudaEvent_t event;
 };
 
-/** Parameters of an event-wait node. CUDA 12.2. */
+/** CUDA 12.2. */
 struct cudaEventWaitNodeParams {
   cudaEvent_t event;
 };
 
-/** Parameters of a node of any type. CUDA 12.2. */
+/** CUDA 12.2. */
 struct cudaGraphNodeParams {
   enum cudaGraphNodeType type;
   int reserved0[3];
@@ -1501,13 +1483,12 @@ struct cudaGraphNodeParams {
   long long reserved2;
 };
 
-/** The sort of an edge. */
 typedef enum cudaGraphDependencyType_enum {
   cudaGraphDependencyTypeDefault = 0,
   cudaGraphDependencyTypeProgrammatic = 1
 } cudaGraphDependencyType;
 
-/** Which ports an edge joins. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef struct cudaGraphEdgeData_st {
   unsigned char from_port;
   unsigned char to_port;
@@ -1517,10 +1498,10 @@ typedef struct cudaGraphEdgeData_st {
 #define cudaGraphKernelNodePortDefault 0
 #define cudaGraphKernelNodePortProgrammatic 1
 #define cudaGraphKernelNodePortLaunchCompletion 2
-/** A graph that can be launched. CUDA 10.0. */
+/** CUDA 10.0. */
 typedef struct CUgraphExec_st *cudaGraphExec_t;
 
-/** Why an executable graph could not be updated. CUDA 10.2. */
+/** CUDA 10.2. */
 enum cudaGraphExecUpdateResult {
   cudaGraphExecUpdateSuccess = 0x0,
   cudaGraphExecUpdateError = 0x1,
@@ -1533,7 +1514,7 @@ enum cudaGraphExecUpdateResult {
   cudaGraphExecUpdateErrorAttributesChanged = 0x8
 };
 
-/** Why a graph could not be made executable. CUDA 12.0. */
+/** CUDA 12.0. */
 typedef enum cudaGraphInstantiateResult {
   cudaGraphInstantiateSuccess = 0,
   cudaGraphInstantiateError = 1,
@@ -1543,7 +1524,7 @@ typedef enum cudaGraphInstantiateResult {
   cudaGraphInstantiateConditionalHandleUnused = 5
 } cudaGraphInstantiateResult;
 
-/** How a graph is made executable, and what stood in the way. CUDA 12.0. */
+/** CUDA 12.0. */
 typedef struct cudaGraphInstantiateParams_st {
   unsigned long long flags;
   cudaStream_t uploadStream;
@@ -1551,16 +1532,15 @@ typedef struct cudaGraphInstantiateParams_st {
   cudaGraphInstantiateResult result_out;
 } cudaGraphInstantiateParams;
 
-/** Why an executable graph could not be updated, and the node. CUDA 10.2. */
+/** CUDA 10.2. */
 typedef struct cudaGraphExecUpdateResultInfo_st {
   enum cudaGraphExecUpdateResult result;
   cudaGraphNode_t errorNode;
   cudaGraphNode_t errorFromNode;
 } cudaGraphExecUpdateResultInfo;
-/** A node that kernels can change. CUDA 11.6. */
+/** CUDA 11.6. */
 typedef struct CUgraphDeviceUpdatableNode_st *cudaGraphDeviceNode_t;
 
-/** What of a node a kernel changes. */
 enum cudaGraphKernelNodeField {
   cudaGraphKernelNodeFieldInvalid = 0,
   cudaGraphKernelNodeFieldGridDim = 1,
@@ -1568,7 +1548,6 @@ enum cudaGraphKernelNodeField {
   cudaGraphKernelNodeFieldEnabled = 3
 };
 
-/** A change of a node by a kernel. */
 struct cudaGraphKernelNodeUpdate {
   cudaGraphDeviceNode_t node;
   enum cudaGraphKernelNodeField field;
@@ -1583,21 +1562,19 @@ struct cudaGraphKernelNodeUpdate {
   } updateData;
 };
 
-/** Which stream variant is found. */
 enum cudaGetDriverEntryPointFlags {
   cudaEnableDefault = 0x0,
   cudaEnableLegacyStream = 0x1,
   cudaEnablePerThreadDefaultStream = 0x2
 };
 
-/** Why no driver function was found. CUDA 11.3. */
+/** CUDA 11.3. */
 enum cudaDriverEntryPointQueryResult {
   cudaDriverEntryPointSuccess = 0,
   cudaDriverEntryPointSymbolNotFound = 1,
   cudaDriverEntryPointVersionNotSufficent = 2
 };
 
-/** What cudaGraphDebugDotPrint writes. */
 enum cudaGraphDebugDotFlags {
   cudaGraphDebugDotFlagsVerbose = 1,
   cudaGraphDebugDotFlagsKernelNodeParams = 4,
@@ -1612,7 +1589,6 @@ enum cudaGraphDebugDotFlags {
   cudaGraphDebugDotFlagsConditionalNodeParams = 32768
 };
 
-/** Flags of making graphs executable. */
 enum cudaGraphInstantiateFlags {
   cudaGraphInstantiateFlagAutoFreeOnLaunch = 1,
   cudaGraphInstantiateFlagUpload = 2,
@@ -1620,19 +1596,19 @@ enum cudaGraphInstantiateFlags {
   cudaGraphInstantiateFlagUseNodePriority = 8
 };
 
-/** The domain in which a kernel's writes become visible. CUDA 11.6. */
+/** CUDA 11.6. */
 typedef enum cudaLaunchMemSyncDomain {
   cudaLaunchMemSyncDomainDefault = 0,
   cudaLaunchMemSyncDomainRemote = 1
 } cudaLaunchMemSyncDomain;
 
-/** Which hardware domain a domain is. CUDA 11.6. */
+/** CUDA 11.6. */
 typedef struct cudaLaunchMemSyncDomainMap_st {
   unsigned char default_;
   unsigned char remote;
 } cudaLaunchMemSyncDomainMap;
 
-/** Attributes of launches, streams and kernel nodes. CUDA 11.6. */
+/** CUDA 11.6. */
 typedef enum cudaLaunchAttributeID {
   cudaLaunchAttributeIgnore = 0,
   cudaLaunchAttributeAccessPolicyWindow = 1,
@@ -1652,7 +1628,7 @@ typedef enum cudaLaunchAttributeID {
   cudaLaunchAttributeNvlinkUtilCentricScheduling = 16
 } cudaLaunchAttributeID;
 
-/** The value of such an attribute. CUDA 11.6. */
+/** CUDA 11.6. */
 typedef union cudaLaunchAttributeValue {
   char pad[64];
   struct cudaAccessPolicyWindow accessPolicyWindow;
@@ -1690,14 +1666,14 @@ typedef union cudaLaunchAttributeValue {
   unsigned int nvlinkUtilCentricScheduling;
 } cudaLaunchAttributeValue;
 
-/** Such an attribute with its value. CUDA 11.6. */
+/** CUDA 11.6. */
 typedef struct cudaLaunchAttribute_st {
   cudaLaunchAttributeID id;
   char pad[8 - sizeof(cudaLaunchAttributeID)];
   cudaLaunchAttributeValue val;
 } cudaLaunchAttribute;
 
-/** Grid, block, shared memory, stream and attributes of a launch. CUDA 11.6. */
+/** CUDA 11.6. */
 typedef struct cudaLaunchConfig_st {
   dim3 gridDim;
   dim3 blockDim;
@@ -1726,21 +1702,20 @@ typedef struct cudaLaunchConfig_st {
 #define cudaKernelNodeAttributeNvlinkUtilCentricScheduling cudaLaunchAttributeNvlinkUtilCentricScheduling
 #define cudaKernelNodeAttrValue cudaLaunchAttributeValue
 
-/** Whether a device's memory is a NUMA node. */
 enum cudaDeviceNumaConfig {
   cudaDeviceNumaConfigNone = 0,
   cudaDeviceNumaConfigNumaNode = 1
 };
-/** A registered notification. CUDA 12.4. */
+/** CUDA 12.4. */
 typedef struct cudaAsyncCallbackEntry *cudaAsyncCallbackHandle_t;
 struct cudaAsyncCallbackEntry;
 
-/** What a notification is about. CUDA 12.4. */
+/** CUDA 12.4. */
 typedef enum cudaAsyncNotificationType_enum {
   cudaAsyncNotificationTypeOverBudget = 0x1
 } cudaAsyncNotificationType;
 
-/** What a notification says. CUDA 12.4. */
+/** CUDA 12.4. */
 typedef struct cudaAsyncNotificationInfo {
   cudaAsyncNotificationType type;
   union {
@@ -1749,17 +1724,17 @@ typedef struct cudaAsyncNotificationInfo {
     } overBudget;
   } info;
 } cudaAsyncNotificationInfo_t;
-/** A function that gets notifications. CUDA 12.4. */
+/** CUDA 12.4. */
 typedef void(*cudaAsyncCallback)(cudaAsyncNotificationInfo_t *, void *, cudaAsyncCallbackHandle_t);
 
-/** How bad a message is. CUDA 13.0. */
+/** CUDA 13.0. */
 typedef enum CUDAlogLevel_enum {
   cudaLogLevelError = 0,
   cudaLogLevelWarning = 1
 } cudaLogLevel;
-/** A registered receiver of messages. CUDA 13.0. */
+/** CUDA 13.0. */
 typedef struct CUlogsCallbackEntry_st *cudaLogsCallbackHandle;
-/** A position in the message log. CUDA 13.0. */
+/** CUDA 13.0. */
 typedef unsigned int cudaLogIterator;
 
 #undef __CUDA_DEPRECATED

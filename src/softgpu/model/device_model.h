@@ -43,7 +43,9 @@ struct DeviceModel {
 // what is wrong.
 DeviceModel parseModel(const std::string& json, const std::string& origin);
 
-// The models that SONDE_DEVICES (or, when empty, "default") names.
+// The models that a list names ("" means "default"). Throws std::runtime_error.
+std::vector<DeviceModel> modelsFor(const std::string& list);
+// The models that SONDE_DEVICES names.
 std::vector<DeviceModel> configuredModels();
 
 }  // namespace sonde::softgpu::model

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Kernel launches and occupancy.
+#include <algorithm>
+#include <cstring>
+
+#include "platform/clock.h"
+#include "softgpu/driver/capture.h"
+#include "softgpu/driver/counters.h"
+#include "softgpu/driver/driver.h"
+#include "softgpu/driver/env.h"
+#include "softgpu/driver/launch.h"
+#include "softgpu/driver/module.h"
+#include "softgpu/driver/tools.h"
+
+namespace sonde::softgpu::driver {
+namespace {
+
+int64_t attribute(const Device& device, int id) {
+  int64_t value = 0;
+  deviceAttribute(device, id, value);
+  return value;
+}
+
+CUresult checkShape(const LaunchShape& shape, const Function& f, bool cooperative) {
+  const Device& device = *f.module()->context()->device();
+  const exec::KernelInfo& info = f.info();
+  const uint32_t grid[3] = {shape.grid.x, shape.grid.y, shape.grid.z};
+  const uint32_t block[3] = {shape.block.x, shape.block.y, shape.block.z};
+  for (int i = 0; i < 3; i++) {
+    if (grid[i] == 0 || block[i] == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (grid[i] > attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i)) return CUDA_ERROR_INVALID_VALUE;
+    if (block[i] > attribute(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i)) return CUDA_ERROR_INVALID_VALUE;
+    if (info.requiredBlock[0] && info.requiredBlock[i] != block[i]) return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (shape.block.count() > std::min(device.model.maxThreadsPerBlock, info.maxThreadsPerBlock))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (info.registersPerThread * shape.block.count() > device.model.registersPerBlock)
+    return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+  if (shape.dynamicShared > f.maxDynamicShared.load(std::memory_order_relaxed)) return CUDA_ERROR_INVALID_VALUE;
+  if (shape.cluster.x) {
+    if (!attribute(device, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH)) return CUDA_ERROR_NOT_SUPPORTED;
+    const uint64_t size = shape.cluster.count();
+    if (size == 0 || size > (f.nonPortableCluster.load() ? 16u : 8u)) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    if (shape.grid.x % shape.cluster.x || shape.grid.y % shape.cluster.y || shape.grid.z % shape.cluster.z)
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (cooperative) {
+    if (!attribute(device, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH)) return CUDA_ERROR_NOT_SUPPORTED;
+    const uint64_t fit = uint64_t{exec::Engine::get().occupancy(f.module()->program(), f.index(),
+                                                                static_cast<uint32_t>(shape.block.count()),
+                                                                shape.dynamicShared, device.model)} *
+                         device.model.smCount;
+    if (shape.grid.count() > fit) return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult packParams(const exec::KernelInfo& info, void** kernelParams, void** extra, ParamBuffer& params) {
+  std::byte* to = params.resize(info.paramBytes);
+  if (extra) {
+    if (kernelParams) return CUDA_ERROR_INVALID_VALUE;
+    const void* buffer = nullptr;
+    size_t bytes = 0;
+    for (void** p = extra; *p != CU_LAUNCH_PARAM_END; p += 2) {
+      if (p[0] == CU_LAUNCH_PARAM_BUFFER_POINTER)
+        buffer = p[1];
+      else if (p[0] == CU_LAUNCH_PARAM_BUFFER_SIZE)
+        bytes = *static_cast<size_t*>(p[1]);
+      else
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (info.paramBytes && (!buffer || bytes < info.paramBytes)) return CUDA_ERROR_INVALID_VALUE;
+    if (info.paramBytes) std::memcpy(to, buffer, info.paramBytes);
+    return CUDA_SUCCESS;
+  }
+  if (info.params.empty()) return CUDA_SUCCESS;
+  if (!kernelParams) return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < info.params.size(); i++) {
+    if (!kernelParams[i]) return CUDA_ERROR_INVALID_VALUE;
+    std::memcpy(to + info.params[i].offset, kernelParams[i], info.params[i].size);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult launch(CUfunction hFunction, const LaunchShape& shape, CUstream hStream, void** kernelParams, void** extra) {
+  Ref<Stream> stream;
+  if (const CUresult e = resolveStream(hStream, stream)) return e;
+  Ref<Function> function;
+  if (const CUresult e = findFunction(hFunction, function)) return e;
+  Context& context = *stream->context();
+  if (function->module()->context() != &context) return CUDA_ERROR_INVALID_HANDLE;
+  LaunchShape full = shape;
+  const exec::KernelInfo& info = function->info();
+  if (!full.cluster.x && info.requiredCluster[0])
+    full.cluster = {info.requiredCluster[0], info.requiredCluster[1], info.requiredCluster[2]};
+  if (const CUresult e = checkShape(full, *function, shape.cooperative)) return e;
+  const auto level = static_cast<exec::CountLevel>(context.countLevel.load(std::memory_order_relaxed));
+  if (const CUresult e = function->load(level)) return e;
+
+  Command* command = stream->newCommand(CommandKind::kernel);
+  LaunchPlan& plan = command->launch;
+  if (const CUresult e = packParams(info, kernelParams, extra, plan.params)) {
+    stream->giveBack(command);
+    return e;
+  }
+  plan.function = std::move(function);
+  plan.grid = full.grid;
+  plan.block = full.block;
+  plan.cluster = full.cluster;
+  plan.dynamicShared = full.dynamicShared;
+  plan.cooperative = full.cooperative;
+  plan.priority = full.hasPriority ? full.priority : stream->priority();
+  if (Capture* capture = stream->capture.load()) return captureKernel(*capture, *stream, command);
+  command->gridId = nextGridId();
+  if (tools::wants(SONDE_INTEREST_LATENCY)) command->queuedNs = platform::nowNs();
+  const uint64_t place = submit(*stream, command);
+  if (environment().launchBlocking) {
+    stream->waitFor(place);
+    return context.error();
+  }
+  return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuLaunchKernel)
+(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
+ unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void** kernelParams,
+ void** extra) {
+  LaunchShape shape;
+  shape.grid = {gridDimX, gridDimY, gridDimZ};
+  shape.block = {blockDimX, blockDimY, blockDimZ};
+  shape.dynamicShared = sharedMemBytes;
+  return launch(f, shape, hStream, kernelParams, extra);
+}
+
+DRIVER_API(cuLaunchCooperativeKernel)
+(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
+ unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void** kernelParams) {
+  LaunchShape shape;
+  shape.grid = {gridDimX, gridDimY, gridDimZ};
+  shape.block = {blockDimX, blockDimY, blockDimZ};
+  shape.dynamicShared = sharedMemBytes;
+  shape.cooperative = true;
+  return launch(f, shape, hStream, kernelParams, nullptr);
+}
+
+DRIVER_API(cuLaunchKernelEx)(const CUlaunchConfig* config, CUfunction f, void** kernelParams, void** extra) {
+  if (!config || (config->numAttrs && !config->attrs)) return CUDA_ERROR_INVALID_VALUE;
+  LaunchShape shape;
+  shape.grid = {config->gridDimX, config->gridDimY, config->gridDimZ};
+  shape.block = {config->blockDimX, config->blockDimY, config->blockDimZ};
+  shape.dynamicShared = config->sharedMemBytes;
+  Ref<Event> completion;
+  for (unsigned i = 0; i < config->numAttrs; i++) {
+    const CUlaunchAttribute& a = config->attrs[i];
+    switch (static_cast<int>(a.id)) {
+      case CU_LAUNCH_ATTRIBUTE_IGNORE:
+      case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+      case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+      case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+      case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+      case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+      case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+      // Grids of one stream run one after the other here, which is what an
+      // overlapped secondary kernel may rely on at most.
+      case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: break;
+      case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: shape.cooperative = a.value.cooperative != 0; break;
+      case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+        shape.cluster = {a.value.clusterDim.x, a.value.clusterDim.y, a.value.clusterDim.z};
+        break;
+      case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+        shape.hasPriority = true;
+        shape.priority = a.value.priority;
+        break;
+      default: return CUDA_ERROR_NOT_SUPPORTED;
+    }
+  }
+  return launch(f, shape, config->hStream, kernelParams, extra);
+}
+
+// -------------------------------------------------------------- occupancy --
+
+namespace {
+
+CUresult blocksPerSm(int* numBlocks, CUfunction func, int blockSize, size_t dynamicShared, unsigned flags) {
+  Ref<Function> f;
+  if (const CUresult e = findFunction(func, f)) return e;
+  if (!numBlocks || blockSize <= 0 || (flags & ~static_cast<unsigned>(CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)))
+    return CUDA_ERROR_INVALID_VALUE;
+  const auto& model = f->module()->context()->device()->model;
+  *numBlocks = static_cast<int>(exec::Engine::get().occupancy(f->module()->program(), f->index(),
+                                                              static_cast<uint32_t>(blockSize), dynamicShared, model));
+  return CUDA_SUCCESS;
+}
+
+// The largest block that gives the most resident threads.
+CUresult bestBlock(int* minGridSize, int* blockSize, CUfunction func, CUoccupancyB2DSize sharedOf, size_t dynamicShared,
+                   int limit, unsigned flags) {
+  Ref<Function> f;
+  if (const CUresult e = findFunction(func, f)) return e;
+  if (!minGridSize || !blockSize || limit < 0 || (flags & ~static_cast<unsigned>(CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)))
+    return CUDA_ERROR_INVALID_VALUE;
+  const auto& model = f->module()->context()->device()->model;
+  const uint32_t most = std::min(model.maxThreadsPerBlock, f->info().maxThreadsPerBlock);
+  const uint32_t largest = limit == 0 ? most : std::min(most, static_cast<uint32_t>(limit));
+  uint32_t bestThreads = 0, bestSize = 0, bestBlocks = 0;
+  for (uint32_t size = (largest + 31) / 32 * 32; size >= 32; size -= 32) {
+    const uint32_t threads = std::min(size, largest);
+    const size_t shared = sharedOf ? sharedOf(static_cast<int>(threads)) : dynamicShared;
+    const uint32_t blocks = exec::Engine::get().occupancy(f->module()->program(), f->index(), threads, shared, model);
+    if (blocks * threads > bestThreads) {
+      bestThreads = blocks * threads;
+      bestSize = threads;
+      bestBlocks = blocks;
+    }
+    if (bestThreads == model.maxWarpsPerSm * 32) break;
+  }
+  *minGridSize = static_cast<int>(bestBlocks * model.smCount);
+  *blockSize = static_cast<int>(bestSize);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+DRIVER_API(cuOccupancyMaxActiveBlocksPerMultiprocessor)
+(int* numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize) {
+  return blocksPerSm(numBlocks, func, blockSize, dynamicSMemSize, 0);
+}
+DRIVER_API(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)
+(int* numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned int flags) {
+  return blocksPerSm(numBlocks, func, blockSize, dynamicSMemSize, flags);
+}
+DRIVER_API(cuOccupancyMaxPotentialBlockSize)
+(int* minGridSize, int* blockSize, CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
+ size_t dynamicSMemSize, int blockSizeLimit) {
+  return bestBlock(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit, 0);
+}
+DRIVER_API(cuOccupancyMaxPotentialBlockSizeWithFlags)
+(int* minGridSize, int* blockSize, CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
+ size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags) {
+  return bestBlock(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit, flags);
+}
+
+DRIVER_API(cuOccupancyAvailableDynamicSMemPerBlock)(size_t* dynamicSmemSize, CUfunction func, int numBlocks, int blockSize) {
+  Ref<Function> f;
+  if (const CUresult e = findFunction(func, f)) return e;
+  if (!dynamicSmemSize || numBlocks <= 0 || blockSize <= 0) return CUDA_ERROR_INVALID_VALUE;
+  const auto& model = f->module()->context()->device()->model;
+  // The most with which that many blocks still fit.
+  size_t low = 0, high = model.sharedPerBlockOptin;
+  while (low < high) {
+    const size_t middle = (low + high + 1) / 2;
+    if (exec::Engine::get().occupancy(f->module()->program(), f->index(), static_cast<uint32_t>(blockSize), middle,
+                                      model) >= static_cast<uint32_t>(numBlocks))
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  *dynamicSmemSize = low;
+  return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuOccupancyMaxPotentialClusterSize)(int* clusterSize, CUfunction func, const CUlaunchConfig* config) {
+  Ref<Function> f;
+  if (const CUresult e = findFunction(func, f)) return e;
+  if (!clusterSize || !config) return CUDA_ERROR_INVALID_VALUE;
+  if (!attribute(*f->module()->context()->device(), CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH)) return CUDA_ERROR_NOT_SUPPORTED;
+  *clusterSize = f->nonPortableCluster.load() ? 16 : 8;
+  return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuOccupancyMaxActiveClusters)(int* numClusters, CUfunction func, const CUlaunchConfig* config) {
+  Ref<Function> f;
+  if (const CUresult e = findFunction(func, f)) return e;
+  if (!numClusters || !config || (config->numAttrs && !config->attrs)) return CUDA_ERROR_INVALID_VALUE;
+  const Device& device = *f->module()->context()->device();
+  if (!attribute(device, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH)) return CUDA_ERROR_NOT_SUPPORTED;
+  uint64_t size = 1;
+  for (unsigned i = 0; i < config->numAttrs; i++)
+    if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+      size = uint64_t{config->attrs[i].value.clusterDim.x} * config->attrs[i].value.clusterDim.y *
+             config->attrs[i].value.clusterDim.z;
+  if (size == 0 || size > 16) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  const uint32_t threads = config->blockDimX * config->blockDimY * config->blockDimZ;
+  const uint64_t blocks = uint64_t{exec::Engine::get().occupancy(f->module()->program(), f->index(), threads,
+                                                                 config->sharedMemBytes, device.model)} *
+                          device.model.smCount;
+  *numClusters = static_cast<int>(blocks / size);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace sonde::softgpu::driver

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Allocating, registering and asking about memory.
+#include "platform/clock.h"
+#include "softgpu/driver/capture.h"
+#include "softgpu/driver/copy.h"
+#include "softgpu/driver/driver.h"
+#include "softgpu/driver/sync.h"
+#include "softgpu/driver/tools.h"
+#include "softgpu/memory/allocator.h"
+
+namespace sonde::softgpu::driver {
+
+using memory::AllocError;
+using memory::Allocation;
+using memory::Allocator;
+using memory::Kind;
+
+CUresult toResult(AllocError error) {
+  switch (error) {
+    case AllocError::none: return CUDA_SUCCESS;
+    case AllocError::outOfMemory: return CUDA_ERROR_OUT_OF_MEMORY;
+    case AllocError::alreadyRegistered: return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    case AllocError::invalidValue:
+    case AllocError::notFound: break;
+  }
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+uint32_t toolsKind(Kind kind) {
+  switch (kind) {
+    case Kind::device:
+    case Kind::reserved: return SONDE_MEMORY_DEVICE;
+    case Kind::deviceStatic: return SONDE_MEMORY_DEVICE_STATIC;
+    case Kind::pinned:
+    case Kind::registered: return SONDE_MEMORY_PINNED;
+    case Kind::managed: return SONDE_MEMORY_MANAGED;
+    case Kind::managedStatic: return SONDE_MEMORY_MANAGED_STATIC;
+  }
+  return SONDE_MEMORY_UNKNOWN;
+}
+
+void reportMemory(Context& context, const Allocation& a, bool released, uint32_t streamId, bool async) {
+  if (!tools::wants(SONDE_INTEREST_MEMORY)) return;
+  SondeResource r{};
+  r.size = sizeof r;
+  r.event = SONDE_RESOURCE_DEVICE_MEMORY;
+  r.context = context.handle();
+  r.contextUid = context.uid();
+  r.deviceId = context.device()->ordinal;
+  r.address = a.address;
+  r.bytes = a.bytes;
+  r.memoryKind = toolsKind(a.kind);
+  r.memoryOp = released ? 2 : 1;
+  r.time = platform::nowNs();
+  r.correlationId = currentCorrelation();
+  r.streamId = streamId;
+  r.isAsync = async;
+  r.pool = reinterpret_cast<void*>(a.pool);
+  tools::reportResource(r);
+}
+
+namespace {
+
+CUresult allocateIn(Context& context, Kind kind, size_t bytes, uint32_t flags, uint64_t& address) {
+  Allocation request;
+  request.bytes = bytes;
+  request.kind = kind;
+  request.device = context.device()->ordinal;
+  request.contextUid = context.uid();
+  request.contextHandle = reinterpret_cast<uint64_t>(context.handle());
+  request.flags = flags;
+  if (const AllocError e = Allocator::get().allocate(request); e != AllocError::none) return toResult(e);
+  address = request.address;
+  reportMemory(context, request, false, 0, false);
+  return CUDA_SUCCESS;
+}
+
+// Work in flight anywhere on the device may use the memory.
+void settle(uint32_t device) {
+  for (auto& context : Driver::get().contexts())
+    if (context->device()->ordinal == device) context->synchronize();
+}
+
+CUresult freeKinds(uint64_t address, std::initializer_list<Kind> kinds) {
+  const auto found = Allocator::get().find(address);
+  if (!found || found->address != address) return CUDA_ERROR_INVALID_VALUE;
+  bool ok = false;
+  for (Kind k : kinds) ok |= k == found->kind;
+  if (!ok) return CUDA_ERROR_INVALID_VALUE;
+  settle(found->device);
+  Ref<Context> context;
+  currentContext(context);
+  Allocation was;
+  if (Allocator::get().release(address, &was) != AllocError::none) return CUDA_ERROR_INVALID_VALUE;
+  if (context) reportMemory(*context, was, true, 0, false);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+DRIVER_API(cuMemGetInfo_v2)(size_t* free, size_t* total) {
+  Ref<Context> context;
+  if (const CUresult e = currentContext(context)) return e;
+  const uint32_t device = context->device()->ordinal;
+  const uint64_t capacity = Allocator::get().capacity(device);
+  if (free) *free = capacity - Allocator::get().used(device);
+  if (total) *total = capacity;
+  return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuMemAlloc_v2)(CUdeviceptr* dptr, size_t bytesize) {
+  Ref<Context> context;
+  if (const CUresult e = currentContext(context)) return e;
+  if (!dptr || bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult e = refuseWhileCapturing(*context)) return e;
+  uint64_t address;
+  if (const CUresult e = allocateIn(*context, Kind::device, bytesize, 0, address)) return e;
+  *dptr = address;
+  return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuMemAllocPitch_v2)
+(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes) {
+  Ref<Context> context;
+  if (const CUresult e = currentContext(context)) return e;
+  if (!dptr || !pPitch || WidthInBytes == 0 || Height == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16) return CUDA_ERROR_INVALID_VALUE;
+  const size_t pitch = (WidthInBytes + 511) & ~size_t{511};
+  size_t bytes;
+  if (pitch < WidthInBytes || __builtin_mul_overflow(pitch, Height, &bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  uint64_t address;
+  if (const CUresult e = allocateIn(*context, Kind::device, bytes, 0, address)) return e;
+  *dptr = address;
+  *pPitch = pitch;
+  return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuMemFree_v2)(CUdeviceptr dptr) {
+  Ref<Context> context;
+  if (const CUresult e = currentContext(context)) return e;
+  if (!dptr) return CUDA_SUCCESS;
+  if (const CUresult e = refuseWhileCapturing(*context)) return e;
+  return freeKinds(dptr, {Kind::device, Kind::managed});
+}
+
+DRIVER_API(cuMemGetAddressRange_v2)(CUdeviceptr* pbase, size_t* psize, CUdeviceptr dptr) {
+  Ref<Context> context;
+  if (const CUresult e = currentContext(context)) return e;
+  const auto found = Allocator::get().find(dptr);
+  if (!found) return CUDA_ERROR_NOT_FOUND;
+  if (pbase) *pbase = found->address;
+  if (psize) *psize = found->bytes;
+  return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuMemHostAlloc)(void** pp, size_t bytesize, unsigned int Flags) {
+  Ref<Context> context;
+  if (const CUresult e = currentContext(context)) return e;
+  constexpr unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+  if (!pp || bytesize == 0 || (Flags & ~known)) return CUDA_ERROR_INVALID_VALUE;
+  uint64_t address;
+  if (const CUresult e = allocateIn(*context, Kind::pinned, bytesize, Flags | CU_MEMHOSTALLOC_DEVICEMAP, address)) return e;
+  *pp = reinterpret_cast<void*>(address);
+  return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuMemAllocHost_v2)(void** pp, size_t bytesize) { return cuMemHostAlloc_impl(pp, bytesize, 0); }
+
+DRIVER_API(cuMemFreeHost)(void* p) {
+  Ref<Context> context;
+  if (const CUresult e = currentContext(context)) return e;
+  if (!p) return CUDA_ERROR_INVALID_VALUE;
+  return freeKinds(reinterpret_cast<uint64_t>(p), {Kind::pinned});
+}
+
+DRIVER_API(cuMemHostRegister_v2)(void* p, size_t bytesize, unsigned int Flags) {
+  Ref<Context> context;
+  if (const CUresult e = currentContext(context)) return e;
+  constexpr unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
+  if (!p || bytesize == 0 || (Flags & ~known)) return CUDA_ERROR_INVALID_VALUE;
+  Allocation request;
+  request.address = reinterpret_cast<uint64_t>(p);
+  request.bytes = bytesize;
+  request.device = context->device()->ordinal;
+  request.contextUid = context->uid();
+  request.contextHandle = reinterpret_cast<uint64_t>(context->handle());
+  request.flags = Flags;
+  return toResult(Allocator::get().registerHost(request));
+}
+
+DRIVER_API(cuMemHostUnregister)(void* p) {
+  Ref<Context> context;
+  if (const CUresult e = currentContext(context)) return e;
+  if (!p) return CUDA_ERROR_INVALID_VALUE;
+  const auto found = Allocator::get().find(reinterpret_cast<uint64_t>(p));
+  if (!found || found->kind != Kind::registered || found->address != reinterpret_cast<uint64_t>(p))
+    return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  settle(found->device);
+  return Allocator::get().unregisterHost(reinterpret_cast<uint64_t>(p)) == AllocError::none
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+}
+
+DRIVER_API(cuMemHostGetDevicePointer_v2)(CUdeviceptr* pdptr, void* p, unsigned int Flags) {
+  Ref<Context> context;
+  if (const CUresult e = currentContext(context)) return e;
+  if (!pdptr || Flags) return CUDA_ERROR_INVALID_VALUE;
+  const auto found = Allocator::get().find(reinterpret_cast<uint64_t>(p));
+  if (!found || (found->kind != Kind::pinned && found->kind != Kind::registered)) return CUDA_ERROR_INVALID_VALUE;
+  *pdptr = reinterpret_cast<CUdeviceptr>(p);
+  return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuMemHostGetFlags)(unsigned int* pFlags, void* p) {
+  Ref<Context> context;
+  if (const CUresult e = currentContext(context)) return e;
+  const auto found = Allocator::get().find(reinterpret_cast<uint64_t>(p));
+  if (!pFlags || !found || (found->kind != Kind::pinned && found->kind != Kind::registered))
+    return CUDA_ERROR_INVALID_VALUE;
+  *pFlags = found->flags;
+  return CUDA_SUCCESS;
+}
+
+// Managed memory: one set of pages that both sides see.
+DRIVER_API(cuMemAllocManaged)(CUdeviceptr* dptr, size_t bytesize, unsigned int flags) {
+  Ref<Context> context;
+  if (const CUresult e = currentContext(context)) return e;
+  if (!dptr || bytesize == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!context->device()->model.unifiedMemory) return CUDA_ERROR_NOT_SUPPORTED;
+  uint64_t address;
+  if (const CUresult e = allocateIn(*context, Kind::managed, bytesize, flags, address)) return e;
+  *dptr = address;
+  return CUDA_SUCCESS;
+}
+
+namespace {
+
+CUresult managedRange(uint64_t address, size_t count) {
+  const auto found = Allocator::get().find(address);
+  if (!found || (found->kind != Kind::managed && found->kind != Kind::managedStatic) ||
+      !found->contains(address, count))
+    return CUDA_ERROR_INVALID_VALUE;
+  return CUDA_SUCCESS;
+}
+
+bool validLocation(const CUmemLocation& location) {
+  if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) return Driver::get().device(location.id) != nullptr;
+  return location.type == CU_MEM_LOCATION_TYPE_HOST || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+         location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+}
+
+CUresult prefetch(uint64_t address, size_t count, CUstream hStream) {
+  Ref<Stream> stream;
+  if (const CUresult e = resolveStream(hStream, stream)) return e;
+  if (count == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult e = managedRange(address, count)) return e;
+  submit(*stream, stream->newCommand(CommandKind::marker));
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+// Pages reside everywhere, so that advice and prefetching change nothing yet.
+DRIVER_API(cuMemPrefetchAsync)(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream) {
+  if (dstDevice != CU_DEVICE_CPU && !Driver::get().device(dstDevice)) return CUDA_ERROR_INVALID_DEVICE;
+  return prefetch(devPtr, count, hStream);
+}
+DRIVER_API(cuMemPrefetchAsync_v2)
+(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream) {
+  if (!validLocation(location)) return CUDA_ERROR_INVALID_DEVICE;
+  if (flags) return CUDA_ERROR_INVALID_VALUE;
+  return prefetch(devPtr, count, hStream);
+}
+DRIVER_API(cuMemAdvise)(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device) {
+  Ref<Context> context;
+  if (const CUresult e = currentContext(context)) return e;
+  if (count == 0 || advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (device != CU_DEVICE_CPU && !Driver::get().device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  return managedRange(devPtr, count);
+}
+DRIVER_API(cuMemAdvise_v2)(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location) {
+  Ref<Context> context;
+  if (const CUresult e = currentContext(context)) return e;
+  if (count == 0 || advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (advice > CU_MEM_ADVISE_UNSET_READ_MOSTLY && advice != CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION && !validLocation(location))
+    return CUDA_ERROR_INVALID_DEVICE;
+  return managedRange(devPtr, count);
+}
+
+// ------------------------------------------------------ pointer attributes --
+
+namespace {
+
+CUresult pointerAttribute(void* data, int attribute, const Allocation* a, CUdeviceptr ptr) {
+  auto put = [&](auto value) {
+    using T = decltype(value);
+    *static_cast<T*>(data) = value;
+    return CUDA_SUCCESS;
+  };
+  const bool host = a && (a->kind == Kind::pinned || a->kind == Kind::registered);
+  const bool managed = a && (a->kind == Kind::managed || a->kind == Kind::managedStatic);
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT: return a ? put(reinterpret_cast<CUcontext>(a->contextHandle)) : CUDA_ERROR_INVALID_VALUE;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      return a ? put(static_cast<unsigned>(host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE)) : CUDA_ERROR_INVALID_VALUE;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return a ? put(ptr) : CUDA_ERROR_INVALID_VALUE;
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      return host || managed ? put(reinterpret_cast<void*>(ptr)) : CUDA_ERROR_INVALID_VALUE;
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return a ? put(static_cast<unsigned>(a->syncMemops)) : CUDA_ERROR_INVALID_VALUE;
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID: return a ? put(static_cast<unsigned long long>(a->id)) : CUDA_ERROR_INVALID_VALUE;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put(static_cast<unsigned>(managed));
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put(static_cast<int>(a ? static_cast<int>(a->device) : -2));
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return put(static_cast<unsigned>(0));
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return a ? put(static_cast<CUdeviceptr>(a->address)) : CUDA_ERROR_INVALID_VALUE;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return a ? put(static_cast<size_t>(a->bytes)) : CUDA_ERROR_INVALID_VALUE;
+    case CU_POINTER_ATTRIBUTE_MAPPED: return put(static_cast<unsigned>(a != nullptr));
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return put(static_cast<unsigned long long>(0));
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return put(static_cast<unsigned>(0));
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+      return put(static_cast<unsigned>(a ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE));
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+      return put(reinterpret_cast<CUmemoryPool>(a ? a->pool : 0));
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+void zeroAttribute(void* data, int attribute) {
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT: *static_cast<CUcontext*>(data) = nullptr; break;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: *static_cast<unsigned*>(data) = 0; break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *static_cast<CUdeviceptr*>(data) = 0; break;
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER: *static_cast<void**>(data) = nullptr; break;
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID: *static_cast<unsigned long long*>(data) = 0; break;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *static_cast<size_t*>(data) = 0; break;
+    default: break;
+  }
+}
+
+}  // namespace
+
+DRIVER_API(cuPointerGetAttribute)(void* data, CUpointer_attribute attribute, CUdeviceptr ptr) {
+  if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
+  if (!data) return CUDA_ERROR_INVALID_VALUE;
+  const auto found = Allocator::get().find(ptr);
+  if (!found) return CUDA_ERROR_INVALID_VALUE;
+  return pointerAttribute(data, attribute, &*found, ptr);
+}
+
+// Unlike the single form, unknown pointers are no error here.
+DRIVER_API(cuPointerGetAttributes)
+(unsigned int numAttributes, CUpointer_attribute* attributes, void** data, CUdeviceptr ptr) {
+  if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
+  if (numAttributes == 0 || !attributes || !data) return CUDA_ERROR_INVALID_VALUE;
+  const auto found = Allocator::get().find(ptr);
+  for (unsigned i = 0; i < numAttributes; i++) {
+    if (!data[i]) return CUDA_ERROR_INVALID_VALUE;
+    if (pointerAttribute(data[i], attributes[i], found ? &*found : nullptr, ptr)) zeroAttribute(data[i], attributes[i]);
+  }
+  return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuPointerSetAttribute)(const void* value, CUpointer_attribute attribute, CUdeviceptr ptr) {
+  if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
+  if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
+  return Allocator::get().setSyncMemops(ptr, *static_cast<const unsigned*>(value) != 0) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace sonde::softgpu::driver

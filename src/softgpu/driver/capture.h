@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Stream capture: calls on a capturing stream become nodes of a graph.
+#pragma once
+
+#include "softgpu/driver/driver.h"
+
+namespace sonde::softgpu::driver {
+
+// CUDA_SUCCESS when the stream is not being captured; otherwise the error of a
+// call that may not be made on such a stream, which spoils the capture.
+CUresult refuseCapturing(Stream& stream);
+// A capturing stream goes away.
+void abandonCapture(Stream& stream);
+
+CUresult captureHostFunction(Capture& capture, Stream& stream, CUhostFn fn, void* user);
+CUresult captureEventRecord(Capture& capture, Stream& stream, Event& event, unsigned flags);
+// `handled`: the call was about a capture and is done.
+CUresult captureWaitEvent(Stream& stream, Event& event, unsigned flags, bool& handled);
+CUresult captureKernel(Capture& capture, Stream& stream, Command* command);
+CUresult captureCopy(Capture& capture, Stream& stream, Command* command);
+CUresult captureSet(Capture& capture, Stream& stream, Command* command);
+
+}  // namespace sonde::softgpu::driver

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From an API call's arguments to a plan for a copy or a set.
+#pragma once
+
+#include "softgpu/driver/driver.h"
+#include "softgpu/memory/allocator.h"
+
+namespace sonde::softgpu::driver {
+
+// SondeMemoryKind of an allocation's kind.
+uint32_t toolsKind(memory::Kind kind);
+CUresult toResult(memory::AllocError error);
+// `released`: or allocated.
+void reportMemory(Context& context, const memory::Allocation& a, bool released, uint32_t streamId, bool async);
+
+enum class Side : uint8_t { host, device, either };
+
+// One end of a copy: which bytes, and what kind of memory they lie in.
+struct End {
+  std::byte* bytes = nullptr;
+  uint32_t kind = 0;         // SondeMemoryKind
+  uint32_t device = 0;
+  uint32_t contextUid = 0;
+};
+// Checks that [address, address + bytes) is memory of the wanted side.
+CUresult locate(uint64_t address, uint64_t bytes, Side side, const Context& context, End& end);
+
+// Enqueues a planned copy with the rules of synchronous and pageable copies.
+CUresult runCopy(Stream& stream, Command* command, bool synchronous);
+
+// CUpti_ActivityMemcpyKind for these two kinds of memory.
+uint32_t copyKindOf(uint32_t from, uint32_t to, bool peer);
+
+}  // namespace sonde::softgpu::driver

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softgpu/driver/env.h"
+
+#include <cstdlib>
+
+namespace sonde::softgpu::driver {
+namespace {
+
+std::string text(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+bool flag(const char* name) {
+  const std::string value = text(name);
+  return !value.empty() && value != "0";
+}
+
+Environment read() {
+  Environment e;
+  e.devices = text("SONDE_DEVICES");
+  e.quiet = flag("SONDE_QUIET");
+  e.verbose = flag("SONDE_VERBOSE");
+  e.injection = text("CUDA_INJECTION64_PATH");
+  e.hasVisibleDevices = std::getenv("CUDA_VISIBLE_DEVICES") != nullptr;
+  e.visibleDevices = text("CUDA_VISIBLE_DEVICES");
+  e.launchBlocking = flag("CUDA_LAUNCH_BLOCKING");
+  e.eagerLoading = text("CUDA_MODULE_LOADING") == "EAGER";
+  return e;
+}
+
+}  // namespace
+
+const Environment& environment() {
+  static const Environment* e = new Environment(read());
+  return *e;
+}
+
+}  // namespace sonde::softgpu::driver

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Running one command, and reporting it.
+#include <cstdio>
+#include <cstring>
+#include <thread>
+
+#include "platform/clock.h"
+#include "softgpu/driver/copy.h"
+#include "softgpu/driver/counters.h"
+#include "softgpu/driver/driver.h"
+#include "softgpu/driver/module.h"
+#include "softgpu/driver/tools.h"
+#include "softgpu/memory/allocator.h"
+
+namespace sonde::softgpu::driver {
+
+Command::Command() = default;
+Command::~Command() = default;
+
+void Command::recycle() {
+  target.reset();
+  launch.function.reset();
+  record.reset();
+  if (!copy.staging.empty()) std::vector<std::byte>().swap(copy.staging);
+  graphId = 0;
+  graphNodeId = 0;
+  queuedNs = submittedNs = 0;
+  listenerWord = 0;
+}
+
+namespace {
+
+using platform::nowNs;
+
+SondeWork workOf(Stream& stream, const Command& command, uint32_t kind, uint64_t start, uint64_t end) {
+  Context& context = *stream.context();
+  SondeWork w{};
+  w.size = sizeof w;
+  w.kind = kind;
+  w.correlationId = command.correlationId;
+  w.deviceId = context.device()->ordinal;
+  w.contextUid = context.uid();
+  w.streamId = stream.id();
+  w.context = context.handle();
+  w.queued = command.queuedNs;
+  w.submitted = command.submittedNs;
+  w.start = start;
+  w.end = end;
+  w.graphId = command.graphId;
+  w.graphNodeId = command.graphNodeId;
+  w.channelId = stream.id();
+  w.channelType = kind == SONDE_WORK_KERNEL ? 1 : 2;
+  w.listenerWord = command.listenerWord;
+  return w;
+}
+
+SondeWork describeKernel(Stream& stream, const Command& command, uint64_t start, uint64_t end) {
+  Context& context = *stream.context();
+  Function& function = *command.launch.function;
+  const exec::KernelInfo& info = function.info();
+  SondeWork w = workOf(stream, command, SONDE_WORK_KERNEL, start, end);
+  w.name = info.name.c_str();
+  w.moduleId = function.module()->id();
+  w.functionId = function.id();
+  w.gridId = command.gridId;
+  const auto& l = command.launch;
+  const uint32_t grid[3] = {l.grid.x, l.grid.y, l.grid.z}, block[3] = {l.block.x, l.block.y, l.block.z},
+                 cluster[3] = {l.cluster.x, l.cluster.y, l.cluster.z};
+  std::memcpy(w.grid, grid, sizeof grid);
+  std::memcpy(w.block, block, sizeof block);
+  std::memcpy(w.cluster, cluster, sizeof cluster);
+  w.registersPerThread = info.registersPerThread;
+  w.staticSharedMemory = info.staticSharedBytes;
+  w.dynamicSharedMemory = l.dynamicShared;
+  const auto& model = context.device()->model;
+  w.sharedMemoryExecuted = info.staticSharedBytes + l.dynamicShared + model.sharedReservedPerBlock;
+  w.localMemoryPerThread = info.localBytesPerThread;
+  w.localMemoryTotal = uint64_t{info.localBytesPerThread} * model.smCount * model.maxWarpsPerSm * 32;
+  const int requested = function.cacheConfig.load();
+  w.cacheConfigRequested = w.cacheConfigExecuted = static_cast<uint32_t>(requested ? requested : static_cast<int>(context.cacheConfig.load()));
+  w.sharedMemoryConfig = 1;
+  w.sharedMemoryCarveoutRequested = static_cast<uint32_t>(function.carveout.load());
+  w.launchType = l.cooperative ? 1 : 0;
+  w.priority = l.priority;
+  return w;
+}
+
+SondeWork describeCopy(Stream& stream, const Command& command, uint64_t start, uint64_t end) {
+  const CopyPlan& p = command.copy;
+  SondeWork w = workOf(stream, command, p.peer ? SONDE_WORK_MEMCPY_PEER : SONDE_WORK_MEMCPY, start, end);
+  w.copyKind = copyKindOf(p.fromKind, p.toKind, p.peer);
+  w.srcMemoryKind = p.fromKind;
+  w.dstMemoryKind = p.toKind;
+  w.bytes = p.bytes();
+  w.isAsync = p.async;
+  w.srcDeviceId = p.fromDevice;
+  w.dstDeviceId = p.toDevice;
+  w.srcContextUid = p.fromContext;
+  w.dstContextUid = p.toContext;
+  w.copyCount = 1;
+  return w;
+}
+
+SondeWork describeSet(Stream& stream, const Command& command, uint64_t start, uint64_t end) {
+  const SetPlan& p = command.set;
+  SondeWork w = workOf(stream, command, SONDE_WORK_MEMSET, start, end);
+  w.bytes = p.width * p.elementBytes * p.height;
+  w.setValue = p.value;
+  w.dstMemoryKind = p.kind;
+  w.isAsync = p.async;
+  return w;
+}
+
+void print(std::string_view line) { std::fwrite(line.data(), 1, line.size(), stdout); }
+
+bool hostAllowed(uint64_t address, uint64_t bytes) {
+  return memory::Allocator::get().hostRangeAllowed(address, bytes);
+}
+
+uint64_t limit(Context& context, CUlimit which) {
+  std::lock_guard lock(context.objects);
+  auto it = context.limits.find(which);
+  return it == context.limits.end() ? 0 : it->second;
+}
+
+void runKernel(Stream& stream, Command& command) {
+  Context& context = *stream.context();
+  Function& function = *command.launch.function;
+  exec::LaunchRequest request;
+  request.program = &function.module()->program();
+  request.kernel = function.index();
+  request.grid = command.launch.grid;
+  request.block = command.launch.block;
+  request.cluster = command.launch.cluster;
+  request.dynamicSharedBytes = command.launch.dynamicShared;
+  request.params = command.launch.params.view();
+  request.gridId = command.gridId;
+  request.cooperative = command.launch.cooperative;
+  request.device = &context.device()->model;
+  request.smClockMHz = context.device()->model.boostClockMHz;
+  request.heapBytes = limit(context, CU_LIMIT_MALLOC_HEAP_SIZE);
+  request.printfBytes = limit(context, CU_LIMIT_PRINTF_FIFO_SIZE);
+  request.stackBytes = limit(context, CU_LIMIT_STACK_SIZE);
+  request.print = print;
+  if (memory::Allocator::get().anyRegistered()) request.hostAddressAllowed = hostAllowed;
+
+  exec::CounterValues values;
+  std::unique_lock<std::mutex> alone;
+  const auto level = static_cast<exec::CountLevel>(context.countLevel.load(std::memory_order_acquire));
+  if (level != exec::CountLevel::off) {
+    if (context.counters->mode == SONDE_COUNTER_MODE_KERNEL) alone = std::unique_lock(context.counters->oneKernel);
+    countKernelStart(context);
+    request.count = level;
+    request.counters = &values;
+  } else {
+    context.counters->kernels.fetch_add(1, std::memory_order_relaxed);
+  }
+  const uint64_t start = nowNs();
+  const exec::LaunchOutcome outcome = exec::Engine::get().run(request);
+  const uint64_t end = nowNs();
+  if (level != exec::CountLevel::off) addCounters(context, values);
+  if (alone) alone.unlock();
+  if (outcome.error) context.fail(static_cast<CUresult>(outcome.error), outcome.message);
+
+  if (!tools::wants(SONDE_INTEREST_KERNEL)) return;
+  SondeWork w = describeKernel(stream, command, start, end);
+  w.status = static_cast<uint32_t>(outcome.error);
+  tools::reportWork(w);
+}
+
+void runCopyCommand(Stream& stream, Command& command) {
+  const CopyPlan& p = command.copy;
+  const uint64_t start = nowNs();
+  const bool dense = (p.height == 1 || (p.toPitch == p.width && p.fromPitch == p.width)) &&
+                     (p.depth == 1 || (p.toSlice == p.width * p.height && p.fromSlice == p.toSlice));
+  if (dense) {
+    std::memmove(p.to, p.from, p.bytes());
+  } else {
+    for (uint64_t z = 0; z < p.depth; z++)
+      for (uint64_t y = 0; y < p.height; y++)
+        std::memmove(p.to + z * p.toSlice + y * p.toPitch, p.from + z * p.fromSlice + y * p.fromPitch, p.width);
+  }
+  const uint64_t end = nowNs();
+  if (!tools::wants(SONDE_INTEREST_MEMCPY)) return;
+  tools::reportWork(describeCopy(stream, command, start, end));
+}
+
+template <class T>
+void fillRow(std::byte* to, uint32_t value, uint64_t n) {
+  auto* p = reinterpret_cast<T*>(to);
+  std::fill(p, p + n, static_cast<T>(value));
+}
+
+void runSet(Stream& stream, Command& command) {
+  const SetPlan& p = command.set;
+  const uint64_t start = nowNs();
+  for (uint64_t y = 0; y < p.height; y++) {
+    std::byte* row = p.to + y * p.pitch;
+    if (p.elementBytes == 1)
+      std::memset(row, static_cast<int>(p.value), p.width);
+    else if (p.elementBytes == 2)
+      fillRow<uint16_t>(row, p.value, p.width);
+    else
+      fillRow<uint32_t>(row, p.value, p.width);
+  }
+  const uint64_t end = nowNs();
+  if (!tools::wants(SONDE_INTEREST_MEMSET)) return;
+  tools::reportWork(describeSet(stream, command, start, end));
+}
+
+void runEventRecord(Stream& stream, Command& command) {
+  const uint64_t now = nowNs();
+  command.record->timeNs.store(now, std::memory_order_release);
+  if (!tools::wants(SONDE_INTEREST_EVENT_RECORD)) return;
+  SondeWork w = workOf(stream, command, SONDE_WORK_EVENT_RECORD, now, now);
+  w.eventId = command.record->eventId;
+  w.eventSyncId = command.record->syncId;
+  tools::reportWork(w);
+}
+
+void runHostFunction(Stream& stream, Command& command) {
+  ThreadState& state = thread();
+  const uint64_t start = nowNs();
+  state.inHostFunction = true;
+  const CUresult error = stream.context()->error();
+  if (command.kind == CommandKind::callback) {
+    CUstream handle = stream.role() == Stream::Role::legacyDefault ? nullptr : static_cast<CUstream>(stream.handle());
+    command.callback(handle, error, command.user);
+  } else if (!error) {
+    command.hostFunction(command.user);
+  }
+  state.inHostFunction = false;
+  if (!tools::wants(SONDE_INTEREST_HOST_FUNCTION)) return;
+  tools::reportWork(workOf(stream, command, SONDE_WORK_HOST_FUNCTION, start, nowNs()));
+}
+
+void runMemoryOp(Command& command) {
+  const MemoryOp& op = command.memoryOp;
+  auto* p = memory::Allocator::hostAccess(op.address);
+  if (!op.wait) {
+    if (op.bytes == 4)
+      __atomic_store_n(reinterpret_cast<uint32_t*>(p), static_cast<uint32_t>(op.value), __ATOMIC_SEQ_CST);
+    else
+      __atomic_store_n(reinterpret_cast<uint64_t*>(p), op.value, __ATOMIC_SEQ_CST);
+    return;
+  }
+  for (unsigned spins = 0;; spins++) {
+    const bool small = op.bytes == 4;
+    const uint64_t now = small ? __atomic_load_n(reinterpret_cast<uint32_t*>(p), __ATOMIC_SEQ_CST)
+                               : __atomic_load_n(reinterpret_cast<uint64_t*>(p), __ATOMIC_SEQ_CST);
+    bool done = false;
+    switch (op.flags & 3u) {
+      case CU_STREAM_WAIT_VALUE_GEQ:
+        done = small ? static_cast<int32_t>(static_cast<uint32_t>(now) - static_cast<uint32_t>(op.value)) >= 0
+                     : static_cast<int64_t>(now - op.value) >= 0;
+        break;
+      case CU_STREAM_WAIT_VALUE_EQ: done = now == op.value; break;
+      case CU_STREAM_WAIT_VALUE_AND: done = (now & op.value) != 0; break;
+      default: done = small ? static_cast<uint32_t>(~(now | op.value)) != 0 : ~(now | op.value) != 0; break;
+    }
+    if (done) return;
+    if (spins < 1000)
+      __builtin_ia32_pause();
+    else
+      std::this_thread::yield();
+  }
+}
+
+}  // namespace
+
+void announce(Stream& stream, Command& command) {
+  uint64_t bit = 0;
+  SondeWork w;
+  switch (command.kind) {
+    case CommandKind::kernel:
+      if (!tools::wants(bit = SONDE_INTEREST_KERNEL)) return;
+      w = describeKernel(stream, command, 0, 0);
+      break;
+    case CommandKind::copy:
+      if (!tools::wants(bit = SONDE_INTEREST_MEMCPY)) return;
+      w = describeCopy(stream, command, 0, 0);
+      break;
+    case CommandKind::set:
+      if (!tools::wants(bit = SONDE_INTEREST_MEMSET)) return;
+      w = describeSet(stream, command, 0, 0);
+      break;
+    case CommandKind::eventRecord:
+      if (!tools::wants(bit = SONDE_INTEREST_EVENT_RECORD)) return;
+      w = workOf(stream, command, SONDE_WORK_EVENT_RECORD, 0, 0);
+      w.eventId = command.record->eventId;
+      w.eventSyncId = command.record->syncId;
+      break;
+    case CommandKind::hostFunction:
+    case CommandKind::callback:
+      if (!tools::wants(bit = SONDE_INTEREST_HOST_FUNCTION)) return;
+      w = workOf(stream, command, SONDE_WORK_HOST_FUNCTION, 0, 0);
+      break;
+    default: return;
+  }
+  tools::reportWorkEnqueued(w);
+  command.listenerWord = w.listenerWord;
+}
+
+void execute(Stream& stream, Command& command) {
+  if (tools::wants(SONDE_INTEREST_LATENCY)) command.submittedNs = nowNs();
+  // After a sticky error the device does nothing more; what only marks
+  // progress still happens, so that nobody waits for ever.
+  const bool broken = stream.context()->error() != CUDA_SUCCESS;
+  switch (command.kind) {
+    case CommandKind::kernel:
+      if (!broken) runKernel(stream, command);
+      break;
+    case CommandKind::copy:
+      if (!broken) runCopyCommand(stream, command);
+      break;
+    case CommandKind::set:
+      if (!broken) runSet(stream, command);
+      break;
+    case CommandKind::eventRecord: runEventRecord(stream, command); break;
+    case CommandKind::hostFunction:
+    case CommandKind::callback: runHostFunction(stream, command); break;
+    case CommandKind::release: {
+      memory::Allocation was;
+      memory::Allocator::get().release(command.address, &was);
+      break;
+    }
+    case CommandKind::memoryOp:
+      if (!broken) runMemoryOp(command);
+      break;
+    case CommandKind::marker:
+    case CommandKind::wait: break;
+  }
+}
+
+}  // namespace sonde::softgpu::driver

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes entries_generated.inc: the exported functions of libcuda.so.1.
+
+Input: api/driver_functions.tsv (every function with cbid, parameters and
+version) and the DRIVER_API(name) definitions in this folder. For each function
+that has an implementation, and its per-thread-stream twin, one SONDE_ENTRY is
+written; functions without one are not exported at all. With --check: fails
+when the committed file is stale.
+"""
+import pathlib
+import re
+import sys
+
+here = pathlib.Path(__file__).resolve().parent
+root = here.parents[2]
+
+
+def split_params(text):
+    """'T a; U *b' -> [(declaration, name)]"""
+    out = []
+    for part in filter(None, (p.strip() for p in text.split(";"))):
+        if part == "-":
+            continue
+        function_pointer = re.search(r"\(\s*\*\s*(\w+)\s*\)", part)
+        name = function_pointer.group(1) if function_pointer else re.findall(r"\w+", part.split("[")[0])[-1]
+        out.append((part, name))
+    return out
+
+
+def version_number(text):
+    major, minor = text.split(".")
+    return int(major) * 1000 + int(minor) * 10
+
+
+def main():
+    implemented = set()
+    for source in sorted(here.glob("*.cpp")):
+        implemented |= set(re.findall(r"^DRIVER_API\((\w+)\)", source.read_text(), re.M))
+
+    rows = [line.split("\t") for line in (root / "api/driver_functions.tsv").read_text().splitlines()]
+    header, rows = rows[0], [r for r in rows[1:] if r and r[0]]
+    column = {name: i for i, name in enumerate(header)}
+    lines, table, known, declared = [], [], set(), set()
+    for row in rows:
+        cbid, symbol = int(row[column["cbid"]]), row[column["symbol"]]
+        twin = re.fullmatch(r"(\w+?)_(ptsz|ptds)", symbol)
+        base = twin.group(1) if twin else symbol
+        known.add(base)
+        if base not in implemented:
+            continue
+        params = split_params(row[column["params"]] if len(row) > column["params"] else "")
+        declaration = ", ".join(p for p, _ in params)
+        arguments = ", ".join(n for _, n in params)
+        lines.append(f"#undef {symbol}\n#undef {base}")
+        if not twin or symbol.replace("_" + twin.group(2), "") not in declared:
+            lines.append(f"CUresult {base}_impl({declaration});")
+            declared.add(base)
+        lines.append(f"SONDE_EXPORT {symbol}({declaration}) {{")
+        if twin:
+            lines.append("  PerThreadScope perThread;")
+        lines.append(f"  if (!tools::driverEnabled[{cbid}]) [[likely]] return {base}_impl({arguments});")
+        values = "nullptr"
+        if params:
+            members = " ".join(p + ";" for p, _ in params)
+            lines.append(f"  struct {{ {members} }} values{{{arguments}}};")
+            values = f"&values, launchedKernel({arguments})"
+        lines.append(f'  tools::ApiScope call({cbid}, "{symbol}", {values});')
+        lines.append(f"  return call.exit({base}_impl({arguments}));\n}}")
+        lookup = re.sub(r"_v\d+$", "", base)
+        since = row[column["since"]]
+        if since != "-":
+            table.append((lookup, version_number(since), 1 if twin else 0, symbol))
+
+    missing = sorted(implemented - known)
+    if missing:
+        sys.exit("no such functions in api/driver_functions.tsv: " + ", ".join(missing))
+    table.sort(key=lambda t: (t[0], t[2], t[1]))
+    text = "// SPDX-License-Identifier: Apache-2.0\n// Written by gen_entries.py; do not edit.\n#ifdef SONDE_ENTRIES\n"
+    text += "\n".join(lines) + "\n#endif\n#ifdef SONDE_LOOKUP\n"
+    text += "\n".join(f'SONDE_LOOKUP("{n}", {v}, {t}, {s})' for n, v, t, s in table) + "\n#endif\n"
+    target = here / "entries_generated.inc"
+    if "--check" in sys.argv:
+        if not target.exists() or target.read_text() != text:
+            sys.exit(f"{target} is stale: run {pathlib.Path(__file__).name}")
+    else:
+        target.write_text(text)
+
+
+main()

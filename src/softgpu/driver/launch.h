@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "softgpu/driver/driver.h"
+
+namespace sonde::softgpu::driver {
+
+struct LaunchShape {
+  exec::Dim3 grid, block, cluster{0, 0, 0};
+  uint32_t dynamicShared = 0;
+  bool cooperative = false, hasPriority = false;
+  int32_t priority = 0;
+};
+
+// Copies the parameters of a launch into the kernel's packed form.
+CUresult packParams(const exec::KernelInfo& info, void** kernelParams, void** extra, ParamBuffer& params);
+CUresult launch(CUfunction function, const LaunchShape& shape, CUstream stream, void** kernelParams, void** extra);
+
+}  // namespace sonde::softgpu::driver

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The table of functions that a tool gets from sondeToolsGetPlatform.
+#include <atomic>
+#include <mutex>
+
+#include "platform/clock.h"
+#include "softgpu/driver/context.h"
+#include "softgpu/driver/counters.h"
+#include "softgpu/driver/driver.h"
+#include "softgpu/driver/library.h"
+#include "softgpu/driver/module.h"
+#include "softgpu/driver/tools.h"
+
+namespace sonde::softgpu::driver::tools {
+
+int32_t attachListener(const SondeListener* who);
+void detachListener();
+
+const char* kernelName(const void* function) {
+  switch (HandleTable::typeOf(function)) {
+    case Type::function:
+      if (auto f = HandleTable::find<Function>(function)) return f->info().name.c_str();
+      break;
+    case Type::kernel:
+      if (auto k = HandleTable::find<Kernel>(function)) return k->info().name.c_str();
+      break;
+    default: break;
+  }
+  return nullptr;
+}
+
+namespace {
+
+uint64_t now() { return platform::nowNs(); }
+
+volatile uint8_t* enabledCallbacks(uint32_t domain, uint32_t* count) {
+  if (count) *count = kCallbackBytes;
+  if (domain == SONDE_DOMAIN_DRIVER) return driverEnabled;
+  if (domain == SONDE_DOMAIN_RUNTIME) return runtimeEnabled;
+  if (count) *count = 0;
+  return nullptr;
+}
+
+void setInterest(uint64_t bits) { interest.store(bits, std::memory_order_seq_cst); }
+
+// NULL means the current context of the thread.
+Ref<Context> contextOf(SondeHandle handle) {
+  if (!handle) return Ref<Context>(peekContext());
+  return HandleTable::find<Context>(handle);
+}
+
+int32_t contextId(SondeHandle handle, uint32_t* id) {
+  const auto context = contextOf(handle);
+  if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+  if (!id) return CUDA_ERROR_INVALID_VALUE;
+  *id = context->uid();
+  return CUDA_SUCCESS;
+}
+
+int32_t contextDevice(SondeHandle handle, uint32_t* device) {
+  const auto context = contextOf(handle);
+  if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+  if (!device) return CUDA_ERROR_INVALID_VALUE;
+  *device = context->device()->ordinal;
+  return CUDA_SUCCESS;
+}
+
+int32_t streamId(SondeHandle contextHandle, SondeHandle handle, int perThread, uint32_t* id) {
+  if (!id) return CUDA_ERROR_INVALID_VALUE;
+  const auto stream = static_cast<CUstream>(handle);
+  if (stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) {
+    const auto context = contextOf(contextHandle);
+    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+    const bool own = stream == CU_STREAM_PER_THREAD || (stream == nullptr && perThread);
+    const Ref<Stream> s = own ? context->perThread() : context->legacy();
+    if (!s) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    *id = s->id();
+    return CUDA_SUCCESS;
+  }
+  const auto s = HandleTable::find<Stream>(handle);
+  if (!s) return CUDA_ERROR_INVALID_HANDLE;
+  if (contextHandle && s->context()->handle() != contextHandle) return CUDA_ERROR_INVALID_CONTEXT;
+  *id = s->id();
+  return CUDA_SUCCESS;
+}
+
+int32_t currentContextHandle(SondeHandle* out) {
+  if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
+  if (!out) return CUDA_ERROR_INVALID_VALUE;
+  Context* context = peekContext();
+  *out = context ? context->handle() : nullptr;
+  return CUDA_SUCCESS;
+}
+
+uint32_t correlationOfThread() { return thread().correlation; }
+
+int32_t synchronizeContextHandle(SondeHandle handle) {
+  const auto context = contextOf(handle);
+  if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+  if (thread().inHostFunction) return CUDA_ERROR_NOT_PERMITTED;
+  return context->synchronize();
+}
+
+int32_t synchronizeAll() {
+  if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
+  if (thread().inHostFunction) return CUDA_ERROR_NOT_PERMITTED;
+  int32_t result = CUDA_SUCCESS;
+  for (auto& context : Driver::get().contexts())
+    if (const CUresult e = context->synchronize(); e && !result) result = e;
+  return result;
+}
+
+void enumerate(void (*visit)(void* self, const SondeResource* resource), void* self) {
+  if (!visit || !driverReady()) return;
+  for (auto& context : Driver::get().contexts()) {
+    SondeResource r{};
+    r.size = sizeof r;
+    r.event = SONDE_RESOURCE_CONTEXT_CREATED;
+    r.context = context->handle();
+    r.contextUid = context->uid();
+    r.deviceId = context->device()->ordinal;
+    r.handle = context->handle();
+    r.id = context->uid();
+    visit(self, &r);
+    for (auto& stream : context->streams()) {
+      SondeResource s = r;
+      s.event = SONDE_RESOURCE_STREAM_CREATED;
+      s.handle = stream->handle();
+      s.id = stream->id();
+      s.flags = (stream->role() == Stream::Role::legacyDefault ? 1u : 0u) | (stream->blocking() ? 0u : 2u);
+      s.priority = stream->priority();
+      visit(self, &s);
+    }
+    std::vector<Ref<Module>> modules;
+    {
+      std::lock_guard lock(context->objects);
+      for (Module* m : context->modules) modules.emplace_back(m);
+    }
+    for (auto& m : modules) {
+      SondeResource s = r;
+      s.event = SONDE_RESOURCE_MODULE_LOADED;
+      s.handle = m->handle();
+      s.id = s.moduleId = m->id();
+      s.image = m->image().c_str();
+      s.imageSize = m->image().size();
+      visit(self, &s);
+    }
+  }
+}
+
+int32_t findDevice(uint32_t ordinal, Device*& device) {
+  if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
+  device = Driver::get().device(static_cast<int>(ordinal));
+  return device ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+int32_t deviceCount(uint32_t* count) {
+  if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
+  if (!count) return CUDA_ERROR_INVALID_VALUE;
+  *count = static_cast<uint32_t>(Driver::get().devices().size());
+  return CUDA_SUCCESS;
+}
+
+int32_t deviceAttributeOf(uint32_t ordinal, int32_t attribute, int64_t* value) {
+  Device* device;
+  if (const int32_t e = findDevice(ordinal, device)) return e;
+  int64_t v = 0;
+  if (!value || !deviceAttribute(*device, attribute, v)) return CUDA_ERROR_INVALID_VALUE;
+  *value = v;
+  return CUDA_SUCCESS;
+}
+
+int32_t deviceFact(uint32_t ordinal, const char* name, double* value) {
+  Device* device;
+  if (const int32_t e = findDevice(ordinal, device)) return e;
+  if (!name || !value) return CUDA_ERROR_INVALID_VALUE;
+  const std::string key = name;
+  const auto& m = device->model;
+  if (auto it = m.facts.find(key); it != m.facts.end()) {
+    *value = it->second;
+    return CUDA_SUCCESS;
+  }
+  const std::pair<const char*, double> derived[] = {
+      {"memory.bytes", static_cast<double>(m.memoryBytes)},
+      {"sm.count", m.smCount},
+      {"sm.schedulers", m.schedulersPerSm},
+      {"sm.max_warps", m.maxWarpsPerSm},
+      {"sm.max_blocks", m.maxBlocksPerSm},
+      {"clock.base_mhz", m.baseClockMHz},
+      {"clock.boost_mhz", m.boostClockMHz},
+      {"clock.idle_mhz", m.idleClockMHz},
+      {"clock.memory_mhz", m.memoryClockMHz},
+      {"l1.bytes", static_cast<double>(m.l1.bytes)},
+      {"l2.bytes", static_cast<double>(m.l2.bytes)},
+      {"registers.max_per_thread", m.maxRegistersPerThread},
+  };
+  for (const auto& [known, v] : derived)
+    if (key == known) {
+      *value = v;
+      return CUDA_SUCCESS;
+    }
+  if (key == "global_memory_bandwidth") {  // bytes per second, two transfers a clock
+    int64_t bits = 0;
+    deviceAttribute(*device, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, bits);
+    *value = 2.0 * m.memoryClockMHz * 1e6 * static_cast<double>(bits) / 8.0;
+    return CUDA_SUCCESS;
+  }
+  return CUDA_ERROR_NOT_FOUND;
+}
+
+int32_t deviceString(uint32_t ordinal, const char* name, const char** value) {
+  Device* device;
+  if (const int32_t e = findDevice(ordinal, device)) return e;
+  if (!name || !value) return CUDA_ERROR_INVALID_VALUE;
+  const std::string key = name;
+  const auto& m = device->model;
+  if (key == "name") {
+    *value = m.name.c_str();
+  } else if (key == "model") {
+    *value = m.id.c_str();
+  } else if (key == "counters") {
+    *value = m.countersJson.c_str();
+  } else if (auto it = m.strings.find(key); it != m.strings.end()) {
+    *value = it->second.c_str();
+  } else {
+    return CUDA_ERROR_NOT_FOUND;
+  }
+  return CUDA_SUCCESS;
+}
+
+int32_t counterConfigure(SondeHandle handle, uint32_t mode, const uint32_t* counters, uint32_t count) {
+  const auto context = contextOf(handle);
+  return context ? configureCounters(*context, mode, counters, count) : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+int32_t counterRead(SondeHandle handle, const uint32_t* counters, uint32_t count, uint64_t* totals,
+                    uint64_t* totalsAtKernelStart, uint32_t* instances, uint64_t* kernels) {
+  const auto context = contextOf(handle);
+  return context ? readCounters(*context, counters, count, totals, totalsAtKernelStart, instances, kernels)
+                 : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+int32_t counterInstancesOf(uint32_t ordinal, uint32_t counter, uint32_t* instances) {
+  Device* device;
+  if (const int32_t e = findDevice(ordinal, device)) return e;
+  if (!instances || counter >= exec::kRawCounterCount) return CUDA_ERROR_INVALID_VALUE;
+  *instances = counterInstances(device->model, counter);
+  return CUDA_SUCCESS;
+}
+
+// A model, not a measurement: the device runs at its boost clock.
+int32_t clockInfo(uint32_t ordinal, SondeClockInfo* info) {
+  Device* device;
+  if (const int32_t e = findDevice(ordinal, device)) return e;
+  if (!info || info->size < sizeof(SondeClockInfo)) return CUDA_ERROR_INVALID_VALUE;
+  const auto& m = device->model;
+  auto fact = [&](const char* name, double otherwise) {
+    auto it = m.facts.find(name);
+    return static_cast<uint32_t>(it == m.facts.end() ? otherwise : it->second);
+  };
+  info->smClockMHz = m.boostClockMHz;
+  info->memoryClockMHz = m.memoryClockMHz;
+  info->baseClockMHz = m.baseClockMHz;
+  info->boostClockMHz = m.boostClockMHz;
+  info->pcieLinkGen = fact("pcie.gen", 1);
+  info->pcieLinkWidth = fact("pcie.width", 16);
+  info->throttleReasons = 0;
+  info->temperatureC = 40;
+  info->fanSpeedPercent = 0;
+  info->powerLimitMilliwatts = fact("power_limit_mw", 300000);
+  info->powerMilliwatts = info->powerLimitMilliwatts / 4;
+  return CUDA_SUCCESS;
+}
+
+const SondePlatform thePlatform = [] {
+  SondePlatform p{};
+  p.size = sizeof p;
+  p.abiVersion = SONDE_TOOLS_ABI_VERSION;
+  p.name = "softgpu";
+  p.now = now;
+  p.attach = attachListener;
+  p.detach = detachListener;
+  p.enabledCallbacks = enabledCallbacks;
+  p.setInterest = setInterest;
+  p.contextId = contextId;
+  p.contextDevice = contextDevice;
+  p.streamId = streamId;
+  p.currentContext = currentContextHandle;
+  p.correlationId = correlationOfThread;
+  p.synchronizeContext = synchronizeContextHandle;
+  p.synchronizeAll = synchronizeAll;
+  p.enumerate = enumerate;
+  p.deviceCount = deviceCount;
+  p.deviceAttribute = deviceAttributeOf;
+  p.deviceFact = deviceFact;
+  p.deviceString = deviceString;
+  p.counterConfigure = counterConfigure;
+  p.counterRead = counterRead;
+  p.counterInstances = counterInstancesOf;
+  p.counterName = counterName;
+  p.clockInfo = clockInfo;
+  return p;
+}();
+
+}  // namespace
+
+const SondePlatform* platform() { return &thePlatform; }
+
+}  // namespace sonde::softgpu::driver::tools

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softgpu/driver/tools.h"
+
+#include <algorithm>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "softgpu/driver/driver.h"
+#include "softgpu/driver/module.h"
+#include "softgpu/driver/threads.h"
+
+namespace sonde::softgpu::driver::tools {
+
+volatile uint8_t driverEnabled[kCallbackBytes];
+volatile uint8_t runtimeEnabled[kCallbackBytes];
+std::atomic<uint64_t> interest{0};
+
+namespace {
+
+std::atomic<const SondeListener*> listener{nullptr};
+std::mutex attachMutex;
+
+// Holds the listener in place while one of its functions runs: detach waits
+// until no thread is inside, except its own.
+class ListenerUse {
+ public:
+  ListenerUse() : state_(thread()) {
+    state_.inListener.fetch_add(1, std::memory_order_seq_cst);
+    listener_ = listener.load(std::memory_order_seq_cst);
+  }
+  ~ListenerUse() { state_.inListener.fetch_sub(1, std::memory_order_release); }
+  const SondeListener* operator->() const { return listener_; }
+  explicit operator bool() const { return listener_ != nullptr; }
+
+ private:
+  ThreadState& state_;
+  const SondeListener* listener_;
+};
+
+}  // namespace
+
+#define SONDE_TELL(function, argument)                                \
+  do {                                                                \
+    if (!listener.load(std::memory_order_relaxed)) return;            \
+    ListenerUse use;                                                  \
+    if (use && use->function) use->function(use->self, argument);     \
+  } while (0)
+
+void reportWork(const SondeWork& work) { SONDE_TELL(workCompleted, &work); }
+void reportWorkEnqueued(SondeWork& work) { SONDE_TELL(workEnqueued, &work); }
+void reportResource(const SondeResource& event) { SONDE_TELL(resource, &event); }
+void reportSync(const SondeSync& event) { SONDE_TELL(synchronized, &event); }
+void reportOverhead(const SondeOverhead& event) { SONDE_TELL(overhead, &event); }
+
+void reportContextFailed(void* context, uint32_t uid, int32_t error, const char* message) {
+  ListenerUse use;
+  if (use && use->contextFailed) use->contextFailed(use->self, context, uid, error, message);
+}
+
+namespace {
+
+void enterCall(SondeApiCall& call, bool& outermost) {
+  ThreadState& state = thread();
+  outermost = state.apiDepth == 0 && state.runtimeDepth == 0;
+  call.nested = outermost ? 0 : 1;
+  if (outermost) state.correlation = 0;
+  if (state.correlation == 0) state.correlation = nextCorrelationId();
+  call.correlationId = state.correlation;
+  state.apiDepth++;
+  if (Context* context = peekContext()) {
+    call.context = context->handle();
+    call.contextUid = context->uid();
+  }
+  ListenerUse use;
+  if (use && use->apiEnter) use->apiEnter(use->self, &call);
+}
+
+void exitCall(SondeApiCall& call, bool outermost) {
+  ThreadState& state = thread();
+  // The call may have made or changed the current context.
+  if (Context* context = peekContext()) {
+    call.context = context->handle();
+    call.contextUid = context->uid();
+  }
+  {
+    ListenerUse use;
+    if (use && use->apiExit) use->apiExit(use->self, &call);
+  }
+  state.apiDepth--;
+  if (outermost) state.correlation = 0;
+}
+
+}  // namespace
+
+ApiScope::ApiScope(uint32_t cbid, const char* name, const void* params, const char* symbol) {
+  call.size = sizeof call;
+  call.domain = SONDE_DOMAIN_DRIVER;
+  call.cbid = cbid;
+  call.functionName = name;
+  call.symbolName = symbol;
+  call.params = params;
+  enterCall(call, outermost_);
+}
+
+ApiScope::~ApiScope() = default;
+
+CUresult ApiScope::exit(CUresult result) {
+  call.returnValue = &result;
+  exitCall(call, outermost_);
+  return result;
+}
+
+// ------------------------------------------------------------- the runtime --
+
+namespace {
+
+void runtimeBegin() {
+  ThreadState& state = thread();
+  if (state.runtimeDepth++ == 0 && state.apiDepth == 0) state.correlation = 0;
+}
+
+void runtimeEnd() {
+  ThreadState& state = thread();
+  if (state.runtimeDepth == 0) return;
+  if (--state.runtimeDepth == 0 && state.apiDepth == 0) state.correlation = 0;
+}
+
+void runtimeEnter(SondeApiCall* call) {
+  ThreadState& state = thread();
+  const bool outermost = state.runtimeDepth == 0 && state.apiDepth == 0;
+  runtimeBegin();
+  call->size = sizeof *call;
+  call->domain = SONDE_DOMAIN_RUNTIME;
+  call->nested = outermost ? 0 : 1;
+  if (state.correlation == 0) state.correlation = nextCorrelationId();
+  call->correlationId = state.correlation;
+  if (Context* context = peekContext()) {
+    call->context = context->handle();
+    call->contextUid = context->uid();
+  }
+  ListenerUse use;
+  if (use && use->apiEnter) use->apiEnter(use->self, call);
+}
+
+void runtimeExit(SondeApiCall* call) {
+  if (Context* context = peekContext()) {
+    call->context = context->handle();
+    call->contextUid = context->uid();
+  }
+  {
+    ListenerUse use;
+    if (use && use->apiExit) use->apiExit(use->self, call);
+  }
+  runtimeEnd();
+}
+
+const SondeRuntimeHooks runtimeHooks = {
+    sizeof(SondeRuntimeHooks), runtimeEnabled, kCallbackBytes, runtimeEnter, runtimeExit, runtimeBegin, runtimeEnd,
+};
+
+// The id is given when it is first needed, so that calls which neither enqueue
+// work nor have a listener cost nothing.
+int32_t attach(const SondeListener* who) {
+  if (!who || who->size < sizeof(SondeListener)) return CUDA_ERROR_INVALID_VALUE;
+  std::lock_guard lock(attachMutex);
+  if (listener.load()) return CUDA_ERROR_ALREADY_ACQUIRED;
+  listener.store(who, std::memory_order_seq_cst);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+int32_t attachListener(const SondeListener* who) { return attach(who); }
+
+void detachListener() {
+  std::lock_guard lock(attachMutex);
+  interest.store(0);
+  std::fill(std::begin(driverEnabled), std::end(driverEnabled), uint8_t{0});
+  std::fill(std::begin(runtimeEnabled), std::end(runtimeEnabled), uint8_t{0});
+  listener.store(nullptr, std::memory_order_seq_cst);
+  waitForListenerUse();
+}
+
+}  // namespace sonde::softgpu::driver::tools
+
+extern "C" {
+
+__attribute__((visibility("default"))) const SondePlatform* sondeToolsGetPlatform(uint32_t abiVersion) {
+  return abiVersion == SONDE_TOOLS_ABI_VERSION ? sonde::softgpu::driver::tools::platform() : nullptr;
+}
+
+__attribute__((visibility("default"))) const SondeRuntimeHooks* sondeToolsRuntime(uint32_t abiVersion) {
+  return abiVersion == SONDE_TOOLS_ABI_VERSION ? &sonde::softgpu::driver::tools::runtimeHooks : nullptr;
+}
+}
