@@ -239,8 +239,8 @@ CUptiResult CUPTIAPI cuptiEventGroupEnable(CUpti_EventGroup eventGroup);
 /** Stops counting and lets go of the counters. CUDA 4.0. */
 CUptiResult CUPTIAPI cuptiEventGroupDisable(CUpti_EventGroup eventGroup);
 
-/** Reads the value of one event of an enabled group, one uint64_t for each counted instance, and then, except in
- *  continuous mode, resets it. CUPTI_EVENT_OVERFLOW stands for an overflow. CUDA 4.0.
+/** Reads the value of one event of an enabled group, one uint64_t for each counted instance, and sets it to zero.
+ *  INVALID_OPERATION when the group is disabled. CUPTI_EVENT_OVERFLOW stands for an overflow. CUDA 4.0.
  */
 CUptiResult CUPTIAPI cuptiEventGroupReadEvent(
     CUpti_EventGroup eventGroup, CUpti_ReadEventFlags flags, CUpti_EventID event, size_t *eventValueBufferSizeBytes,

@@ -46,10 +46,11 @@ def prototype(result, name, params, call="", prefix="", defaults=False):
 class Emitter:
     """Emits rows with the comments of `docs`; `since` maps a name to a release."""
 
-    def __init__(self, docs, since, call="", prefix="", defaults=False, enumerators=None, indentDocs=True, rename=None):
+    def __init__(self, docs, since, call="", prefix="", defaults=False, enumerators=None, oldest=(), rename=None):
         self.docs, self.since, self.call, self.prefix, self.defaults = docs, since, call, prefix, defaults
         self.enumerators = enumerators or {}
         self.rename = rename or {}
+        self.oldest = oldest  # releases that the tables' sources call anything up to them
         self.missing = []
 
     def doc(self, *names, extra="", indent=""):
@@ -67,7 +68,8 @@ class Emitter:
         if extra:
             parts.append(extra)
         if release and release != "-":
-            parts.append("Sonde's own." if release == "sonde" else "CUDA %s." % release)
+            parts.append("Sonde's own." if release == "sonde" else
+                         "CUDA %s%s." % (release, " or earlier" if release in self.oldest else ""))
         return comment(" ".join(parts), indent)
 
     def byRule(self, names):
@@ -76,6 +78,15 @@ class Emitter:
             m = re.match(r'(CUpti)_(.*?)_?Params$', name)
             if m:
                 return "Parameters of cupti%s." % m.group(2).replace("_", "")
+            # A version of a structure, and a runtime name that mirrors a driver name, say the same.
+            candidates = [re.sub(r'_v\d$', '', name)]
+            if name.startswith("cuda"):
+                rest = re.sub(r'_t$', '', name[4:])
+                candidates += ["cu" + rest, "CU" + rest, "CU" + rest[:1].lower() + rest[1:]]
+            for c in candidates:
+                if c != name and c in self.docs:
+                    text = self.docs[c][1]
+                    return re.sub(r'\bcu([A-Z])', r'cuda\1', text) if name.startswith("cuda") else text
         return ""
 
     def emit(self, rows, skip=()):

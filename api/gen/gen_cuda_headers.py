@@ -69,15 +69,15 @@ def cudaH(docs, releases):
     aliases += [(r["name"], r["text"]) for r in extra]
     current = dict(aliases)
     current.update({s: y for s, y, _ in variants})
-    # A name without suffix is documented by what it means today.
+    # A name is as old as its oldest version.
     functions = since.functionReleases()
     named = dict(functions)
     for source, symbol in current.items():
         if symbol in functions:
-            named[source] = functions[symbol]
+            named.setdefault(source, functions[symbol])
     everything = since.typeReleases([rows, decl("cudaProfiler"), decl("driver_types"), decl("cuda_runtime_api")], named)
     releases.update(everything)
-    e = emit.Emitter(docs, {**everything, **named}, call="CUDAAPI")
+    e = emit.Emitter(docs, {**everything, **named}, call="CUDAAPI", oldest=("2.0",))
     types, prototypes = split([r for r in rows if r not in extra])
     out = [cBanner(GENERATOR, "The CUDA driver API, version 13.0, for the software GPU and for every real driver of that ABI.\n\n"
                    "Unless a comment says otherwise: functions return CUDA_SUCCESS or an error and then leave their outputs\n"
@@ -128,7 +128,7 @@ static inline CUresult cuGetProcAddress_v2_ptsz(const char *symbol, void **funcP
 
 
 def simple(name, guard, about, includes, docs, releases, prefix="", call="", tail="", skip=(), defaults=False, deprecated=False):
-    e = emit.Emitter(docs, releases, call=call, prefix=prefix, defaults=defaults)
+    e = emit.Emitter(docs, releases, call=call, prefix=prefix, defaults=defaults, oldest=("2.0", "3.2"))
     body = e.emit(decl(name), skip=skip)
     functions = any(r["item"] == "function" for r in decl(name))
     out = [cBanner(GENERATOR, about), "#ifndef %s\n#define %s\n\n" % (guard, guard), includes]
@@ -152,7 +152,8 @@ def runtimeApi(docs, releases):
     rows = decl("cuda_runtime_api")
     functions = since.functionReleases()
     variants = [(r.symbol, r.symbol, r.variant) for r in table("runtime_stream_variants.tsv")]
-    e = emit.Emitter(docs, {**releases, **functions}, call="CUDARTAPI", prefix="extern __host__ ", defaults=True)
+    e = emit.Emitter(docs, {**releases, **functions}, call="CUDARTAPI", prefix="extern __host__ ", defaults=True,
+                     oldest=("2.0", "3.2"))
     types, prototypes = split(rows)
     out = [cBanner(GENERATOR, "The CUDA runtime API, version 13.0: the part that is plain C.\n\n"
                    "Unless a comment says otherwise: functions return cudaSuccess or an error, which cudaGetLastError gives\n"
@@ -185,7 +186,7 @@ def runtimeApi(docs, releases):
     return "".join(out), e
 
 
-def generate(report=None):
+def generate():
     docs = emit.loadDocs()
     releases = {}
     files, missing = {}, []
@@ -219,6 +220,6 @@ def generate(report=None):
     add("cuda_runtime_api.h", runtimeApi(docs, releases))
     add("cuda_profiler_api.h", simple("cuda_profiler_api", "__CUDA_PROFILER_API_H__", "Start and stop of profiling from the program, runtime API.",
                                       '#include "driver_types.h"\n', docs, both, prefix="extern __host__ ", call="CUDARTAPI", deprecated=True))
-    if report is not None:
-        report.extend(missing)
+    if missing:
+        raise SystemExit("no comment in api/docs/ for: " + " ".join(missing))
     return files

@@ -42,6 +42,8 @@ def typeReleases(rowSets, functions):
                 current = None
             elif r["item"] == "typedef":
                 owners[(r["name"],)] = [w for w in re.findall(r'[A-Za-z_]\w*', r["text"]) if w != r["name"]]
+    for t in ("driver_functions.tsv", "runtime_functions.tsv"):
+        mentions += [(r.since, re.findall(r'\w+', r.params)) for r in table(t) if r.since != "-"]
     since = {}
     names = {n for group in owners for n in group}
 

@@ -188,75 +188,75 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/** CUDA 11.7. */
+/** An integer of 32 bits. CUDA 8.0. */
 typedef uint32_t cuuint32_t;
-/** CUDA 11.7. */
+/** An integer of 64 bits. CUDA 8.0. */
 typedef uint64_t cuuint64_t;
-/** CUDA 3.2. */
+/** An address in device memory. CUDA 2.0 or earlier. */
 typedef unsigned long long CUdeviceptr_v2;
-/** CUDA 3.2. */
+/** An address in device memory. CUDA 2.0 or earlier. */
 typedef CUdeviceptr_v2 CUdeviceptr;
-/** CUDA 2.0. */
+/** A device, by ordinal. CUDA 2.0 or earlier. */
 typedef int CUdevice_v1;
-/** CUDA 2.0. */
+/** A device, by ordinal. CUDA 2.0 or earlier. */
 typedef CUdevice_v1 CUdevice;
-/** CUDA 2.0. */
+/** A context: the state of a device for a process. CUDA 2.0 or earlier. */
 typedef struct CUctx_st *CUcontext;
-/** CUDA 2.0. */
+/** Code loaded into a context. CUDA 2.0 or earlier. */
 typedef struct CUmod_st *CUmodule;
-/** CUDA 2.0. */
+/** A kernel in a context. CUDA 2.0 or earlier. */
 typedef struct CUfunc_st *CUfunction;
-/** CUDA 12.0. */
+/** Code loaded for all contexts. CUDA 12.0. */
 typedef struct CUlib_st *CUlibrary;
-/** CUDA 12.0. */
+/** A kernel for all contexts. CUDA 10.0. */
 typedef struct CUkern_st *CUkernel;
-/** CUDA 2.0. */
+/** Memory laid out for textures and surfaces. CUDA 2.0 or earlier. */
 typedef struct CUarray_st *CUarray;
-/** CUDA 5.0. */
+/** An array with levels of detail. CUDA 5.0. */
 typedef struct CUmipmappedArray_st *CUmipmappedArray;
-/** CUDA 2.0. */
+/** A texture reference. CUDA 2.0 or earlier. */
 typedef struct CUtexref_st *CUtexref;
-/** CUDA 3.0. */
+/** A surface reference. CUDA 3.0. */
 typedef struct CUsurfref_st *CUsurfref;
-/** CUDA 2.0. */
+/** A point in the work of a stream. CUDA 2.0 or earlier. */
 typedef struct CUevent_st *CUevent;
-/** CUDA 2.0. */
+/** A queue of work: in order within itself. CUDA 2.0 or earlier. */
 typedef struct CUstream_st *CUstream;
-/** CUDA 3.0. */
+/** A resource of a graphics API. CUDA 3.0. */
 typedef struct CUgraphicsResource_st *CUgraphicsResource;
-/** CUDA 5.0. */
+/** A texture, as kernels take it. CUDA 5.0. */
 typedef unsigned long long CUtexObject_v1;
-/** CUDA 5.0. */
+/** A texture, as kernels take it. CUDA 5.0. */
 typedef CUtexObject_v1 CUtexObject;
-/** CUDA 5.0. */
+/** A surface, as kernels take it. CUDA 5.0. */
 typedef unsigned long long CUsurfObject_v1;
-/** CUDA 5.0. */
+/** A surface, as kernels take it. CUDA 5.0. */
 typedef CUsurfObject_v1 CUsurfObject;
-/** CUDA 10.0. */
+/** Memory of another API. CUDA 10.0. */
 typedef struct CUextMemory_st *CUexternalMemory;
-/** CUDA 10.0. */
+/** A semaphore of another API. CUDA 10.0. */
 typedef struct CUextSemaphore_st *CUexternalSemaphore;
-/** CUDA 10.0. */
+/** Work as a graph of nodes. CUDA 10.0. */
 typedef struct CUgraph_st *CUgraph;
-/** CUDA 10.0. */
+/** A node of a graph. CUDA 10.0. */
 typedef struct CUgraphNode_st *CUgraphNode;
-/** CUDA 10.0. */
+/** A graph that can be launched. CUDA 10.0. */
 typedef struct CUgraphExec_st *CUgraphExec;
-/** CUDA 11.2. */
+/** A pool of memory that is allocated in stream order. CUDA 11.2. */
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
-/** CUDA 11.3. */
+/** An object of the program that graphs keep alive. CUDA 11.3. */
 typedef struct CUuserObject_st *CUuserObject;
-/** CUDA 12.2. */
+/** The value that a conditional node tests. CUDA 12.2. */
 typedef cuuint64_t CUgraphConditionalHandle;
-/** CUDA 11.0. */
+/** A node that kernels can change. CUDA 11.0. */
 typedef struct CUgraphDeviceUpdatableNode_st *CUgraphDeviceNode;
-/** CUDA 12.4. */
+/** A registered notification. CUDA 12.4. */
 typedef struct CUasyncCallbackEntry_st *CUasyncCallbackHandle;
-/** CUDA 12.4. */
+/** A context of part of a device. CUDA 12.4. */
 typedef struct CUgreenCtx_st *CUgreenCtx;
 #ifndef CU_UUID_HAS_BEEN_DEFINED
 #define CU_UUID_HAS_BEEN_DEFINED
-/** CUDA 3.0. */
+/** A 128-bit identifier. CUDA 3.0. */
 struct CUuuid_st {
   char bytes[16];
 };
@@ -265,35 +265,40 @@ typedef struct CUuuid_st CUuuid;
 
 #define CU_IPC_HANDLE_SIZE 64
 
+/** Names memory to other nodes of a fabric. */
 typedef struct CUmemFabricHandle_st {
   unsigned char data[CU_IPC_HANDLE_SIZE];
 } CUmemFabricHandle_v1;
+/** Names memory to other nodes of a fabric. */
 typedef CUmemFabricHandle_v1 CUmemFabricHandle;
 
-/** CUDA 4.1. */
+/** Names an event to other processes. CUDA 4.1. */
 typedef struct CUipcEventHandle_st {
   char reserved[CU_IPC_HANDLE_SIZE];
 } CUipcEventHandle_v1;
-/** CUDA 4.1. */
+/** Names an event to other processes. CUDA 4.1. */
 typedef CUipcEventHandle_v1 CUipcEventHandle;
 
-/** CUDA 4.1. */
+/** Names memory to other processes. CUDA 4.1. */
 typedef struct CUipcMemHandle_st {
   char reserved[CU_IPC_HANDLE_SIZE];
 } CUipcMemHandle_v1;
-/** CUDA 4.1. */
+/** Names memory to other processes. CUDA 4.1. */
 typedef CUipcMemHandle_v1 CUipcMemHandle;
 
+/** Flags of cuIpcOpenMemHandle. */
 typedef enum CUipcMem_flags_enum {
   CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 0x1
 } CUipcMem_flags;
 
+/** From where managed memory is used. */
 typedef enum CUmemAttach_flags_enum {
   CU_MEM_ATTACH_GLOBAL = 0x1,
   CU_MEM_ATTACH_HOST = 0x2,
   CU_MEM_ATTACH_SINGLE = 0x4
 } CUmemAttach_flags;
 
+/** Flags of contexts. */
 typedef enum CUctx_flags_enum {
   CU_CTX_SCHED_AUTO = 0x00,
   CU_CTX_SCHED_SPIN = 0x01,
@@ -309,6 +314,7 @@ typedef enum CUctx_flags_enum {
   CU_CTX_FLAGS_MASK = 0xFF
 } CUctx_flags;
 
+/** How a thread waits for an event. */
 typedef enum CUevent_sched_flags_enum {
   CU_EVENT_SCHED_AUTO = 0x00,
   CU_EVENT_SCHED_SPIN = 0x01,
@@ -316,6 +322,7 @@ typedef enum CUevent_sched_flags_enum {
   CU_EVENT_SCHED_BLOCKING_SYNC = 0x04
 } CUevent_sched_flags;
 
+/** Flags of OpenCL events. */
 typedef enum cl_event_flags_enum {
   NVCL_EVENT_SCHED_AUTO = 0x00,
   NVCL_EVENT_SCHED_SPIN = 0x01,
@@ -323,6 +330,7 @@ typedef enum cl_event_flags_enum {
   NVCL_EVENT_SCHED_BLOCKING_SYNC = 0x04
 } cl_event_flags;
 
+/** Flags of OpenCL contexts. */
 typedef enum cl_context_flags_enum {
   NVCL_CTX_SCHED_AUTO = 0x00,
   NVCL_CTX_SCHED_SPIN = 0x01,
@@ -330,6 +338,7 @@ typedef enum cl_context_flags_enum {
   NVCL_CTX_SCHED_BLOCKING_SYNC = 0x04
 } cl_context_flags;
 
+/** Flags of streams. */
 typedef enum CUstream_flags_enum {
   CU_STREAM_DEFAULT = 0x0,
   CU_STREAM_NON_BLOCKING = 0x1
@@ -337,6 +346,7 @@ typedef enum CUstream_flags_enum {
 #define CU_STREAM_LEGACY ((CUstream)0x1)
 #define CU_STREAM_PER_THREAD ((CUstream)0x2)
 
+/** Flags of events. */
 typedef enum CUevent_flags_enum {
   CU_EVENT_DEFAULT = 0x0,
   CU_EVENT_BLOCKING_SYNC = 0x1,
@@ -344,16 +354,19 @@ typedef enum CUevent_flags_enum {
   CU_EVENT_INTERPROCESS = 0x4
 } CUevent_flags;
 
+/** Flags of recordings. */
 typedef enum CUevent_record_flags_enum {
   CU_EVENT_RECORD_DEFAULT = 0x0,
   CU_EVENT_RECORD_EXTERNAL = 0x1
 } CUevent_record_flags;
 
+/** Flags of waits for events. */
 typedef enum CUevent_wait_flags_enum {
   CU_EVENT_WAIT_DEFAULT = 0x0,
   CU_EVENT_WAIT_EXTERNAL = 0x1
 } CUevent_wait_flags;
 
+/** The condition of a wait for a memory word. */
 typedef enum CUstreamWaitValue_flags_enum {
   CU_STREAM_WAIT_VALUE_GEQ = 0x0,
   CU_STREAM_WAIT_VALUE_EQ = 0x1,
@@ -362,12 +375,13 @@ typedef enum CUstreamWaitValue_flags_enum {
   CU_STREAM_WAIT_VALUE_FLUSH = 1073741824
 } CUstreamWaitValue_flags;
 
+/** Flags of writes of memory words. */
 typedef enum CUstreamWriteValue_flags_enum {
   CU_STREAM_WRITE_VALUE_DEFAULT = 0x0,
   CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER = 0x1
 } CUstreamWriteValue_flags;
 
-/** CUDA 11.7. */
+/** Operations on memory words. CUDA 8.0. */
 typedef enum CUstreamBatchMemOpType_enum {
   CU_STREAM_MEM_OP_WAIT_VALUE_32 = 1,
   CU_STREAM_MEM_OP_WRITE_VALUE_32 = 2,
@@ -377,12 +391,13 @@ typedef enum CUstreamBatchMemOpType_enum {
   CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES = 3
 } CUstreamBatchMemOpType;
 
+/** The reach of a memory barrier. */
 typedef enum CUstreamMemoryBarrier_flags_enum {
   CU_STREAM_MEMORY_BARRIER_TYPE_SYS = 0x0,
   CU_STREAM_MEMORY_BARRIER_TYPE_GPU = 0x1
 } CUstreamMemoryBarrier_flags;
 
-/** CUDA 11.7. */
+/** One operation on a memory word. CUDA 8.0. */
 typedef union CUstreamBatchMemOpParams_union {
   CUstreamBatchMemOpType operation;
   struct CUstreamMemOpWaitValueParams_st {
@@ -415,20 +430,20 @@ typedef union CUstreamBatchMemOpParams_union {
   } memoryBarrier;
   cuuint64_t pad[6];
 } CUstreamBatchMemOpParams_v1;
-/** CUDA 11.7. */
+/** One operation on a memory word. CUDA 8.0. */
 typedef CUstreamBatchMemOpParams_v1 CUstreamBatchMemOpParams;
 
-/** CUDA 11.7. */
+/** Parameters of a memory-word node. CUDA 11.7. */
 typedef struct CUDA_BATCH_MEM_OP_NODE_PARAMS_v1_st {
   CUcontext ctx;
   unsigned int count;
   CUstreamBatchMemOpParams *paramArray;
   unsigned int flags;
 } CUDA_BATCH_MEM_OP_NODE_PARAMS_v1;
-/** CUDA 11.7. */
+/** Parameters of a memory-word node. CUDA 11.7. */
 typedef CUDA_BATCH_MEM_OP_NODE_PARAMS_v1 CUDA_BATCH_MEM_OP_NODE_PARAMS;
 
-/** CUDA 12.2. */
+/** Parameters of a memory-word node. CUDA 12.2. */
 typedef struct CUDA_BATCH_MEM_OP_NODE_PARAMS_v2_st {
   CUcontext ctx;
   unsigned int count;
@@ -436,22 +451,24 @@ typedef struct CUDA_BATCH_MEM_OP_NODE_PARAMS_v2_st {
   unsigned int flags;
 } CUDA_BATCH_MEM_OP_NODE_PARAMS_v2;
 
+/** Flags of occupancy functions. */
 typedef enum CUoccupancy_flags_enum {
   CU_OCCUPANCY_DEFAULT = 0x0,
   CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE = 0x1
 } CUoccupancy_flags;
 
+/** Whether dependencies are added or replaced. */
 typedef enum CUstreamUpdateCaptureDependencies_flags_enum {
   CU_STREAM_ADD_CAPTURE_DEPENDENCIES = 0x0,
   CU_STREAM_SET_CAPTURE_DEPENDENCIES = 0x1
 } CUstreamUpdateCaptureDependencies_flags;
 
-/** CUDA 12.4. */
+/** What a notification is about. CUDA 12.4. */
 typedef enum CUasyncNotificationType_enum {
   CU_ASYNC_NOTIFICATION_TYPE_OVER_BUDGET = 0x1
 } CUasyncNotificationType;
 
-/** CUDA 12.4. */
+/** What a notification says. CUDA 12.4. */
 typedef struct CUasyncNotificationInfo_st {
   CUasyncNotificationType type;
   union {
@@ -460,10 +477,10 @@ typedef struct CUasyncNotificationInfo_st {
     } overBudget;
   } info;
 } CUasyncNotificationInfo;
-/** CUDA 12.4. */
+/** A function that gets notifications. CUDA 12.4. */
 typedef void(*CUasyncCallback)(CUasyncNotificationInfo *info, void *userData, CUasyncCallbackHandle callback);
 
-/** CUDA 2.0. */
+/** The type of an array's elements. CUDA 2.0 or earlier. */
 typedef enum CUarray_format_enum {
   CU_AD_FORMAT_UNSIGNED_INT8 = 0x01,
   CU_AD_FORMAT_UNSIGNED_INT16 = 0x02,
@@ -519,7 +536,7 @@ typedef enum CUarray_format_enum {
   CU_AD_FORMAT_MAX = 0x7FFFFFFF
 } CUarray_format;
 
-/** CUDA 2.0. */
+/** What a texture gives outside its bounds. CUDA 2.0 or earlier. */
 typedef enum CUaddress_mode_enum {
   CU_TR_ADDRESS_MODE_WRAP = 0,
   CU_TR_ADDRESS_MODE_CLAMP = 1,
@@ -527,13 +544,13 @@ typedef enum CUaddress_mode_enum {
   CU_TR_ADDRESS_MODE_BORDER = 3
 } CUaddress_mode;
 
-/** CUDA 2.0. */
+/** How a texture is interpolated. CUDA 2.0 or earlier. */
 typedef enum CUfilter_mode_enum {
   CU_TR_FILTER_MODE_POINT = 0,
   CU_TR_FILTER_MODE_LINEAR = 1
 } CUfilter_mode;
 
-/** CUDA 2.0. */
+/** Facts about a device. CUDA 2.0 or earlier. */
 typedef enum CUdevice_attribute_enum {
   CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
   CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X = 2,
@@ -691,7 +708,7 @@ typedef enum CUdevice_attribute_enum {
   CU_DEVICE_ATTRIBUTE_MAX = 148
 } CUdevice_attribute;
 
-/** CUDA 2.0. */
+/** Some limits of a device. CUDA 2.0 or earlier. */
 typedef struct CUdevprop_st {
   int maxThreadsPerBlock;
   int maxThreadsDim[3];
@@ -704,10 +721,10 @@ typedef struct CUdevprop_st {
   int clockRate;
   int textureAlign;
 } CUdevprop_v1;
-/** CUDA 2.0. */
+/** Some limits of a device. CUDA 2.0 or earlier. */
 typedef CUdevprop_v1 CUdevprop;
 
-/** CUDA 4.0. */
+/** Facts about an address. CUDA 4.0. */
 typedef enum CUpointer_attribute_enum {
   CU_POINTER_ATTRIBUTE_CONTEXT = 1,
   CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
@@ -732,7 +749,7 @@ typedef enum CUpointer_attribute_enum {
   CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE = 21
 } CUpointer_attribute;
 
-/** CUDA 2.2. */
+/** Facts about a function. CUDA 2.2. */
 typedef enum CUfunction_attribute_enum {
   CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 0,
   CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1,
@@ -753,7 +770,7 @@ typedef enum CUfunction_attribute_enum {
   CU_FUNC_ATTRIBUTE_MAX = 16
 } CUfunction_attribute;
 
-/** CUDA 3.0. */
+/** The preferred split between L1 cache and shared memory. CUDA 3.0. */
 typedef enum CUfunc_cache_enum {
   CU_FUNC_CACHE_PREFER_NONE = 0x00,
   CU_FUNC_CACHE_PREFER_SHARED = 0x01,
@@ -761,20 +778,21 @@ typedef enum CUfunc_cache_enum {
   CU_FUNC_CACHE_PREFER_EQUAL = 0x03
 } CUfunc_cache;
 
-/** CUDA 4.2. */
+/** The width of shared-memory banks. CUDA 4.2. */
 typedef enum CUsharedconfig_enum {
   CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE = 0x00,
   CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE = 0x01,
   CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE = 0x02
 } CUsharedconfig;
 
+/** The preferred share of shared memory, in percent. */
 typedef enum CUshared_carveout_enum {
   CU_SHAREDMEM_CARVEOUT_DEFAULT = -1,
   CU_SHAREDMEM_CARVEOUT_MAX_SHARED = 100,
   CU_SHAREDMEM_CARVEOUT_MAX_L1 = 0
 } CUshared_carveout;
 
-/** CUDA 3.2. */
+/** What sort of memory an address is in. CUDA 2.0 or earlier. */
 typedef enum CUmemorytype_enum {
   CU_MEMORYTYPE_HOST = 0x01,
   CU_MEMORYTYPE_DEVICE = 0x02,
@@ -782,13 +800,14 @@ typedef enum CUmemorytype_enum {
   CU_MEMORYTYPE_UNIFIED = 0x04
 } CUmemorytype;
 
+/** Who may use a device. */
 typedef enum CUcomputemode_enum {
   CU_COMPUTEMODE_DEFAULT = 0,
   CU_COMPUTEMODE_PROHIBITED = 2,
   CU_COMPUTEMODE_EXCLUSIVE_PROCESS = 3
 } CUcomputemode;
 
-/** CUDA 12.2. */
+/** How managed memory will be used. CUDA 8.0. */
 typedef enum CUmem_advise_enum {
   CU_MEM_ADVISE_SET_READ_MOSTLY = 1,
   CU_MEM_ADVISE_UNSET_READ_MOSTLY = 2,
@@ -798,7 +817,7 @@ typedef enum CUmem_advise_enum {
   CU_MEM_ADVISE_UNSET_ACCESSED_BY = 6
 } CUmem_advise;
 
-/** CUDA 8.0. */
+/** Attributes of managed memory. CUDA 8.0. */
 typedef enum CUmem_range_attribute_enum {
   CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY = 1,
   CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION = 2,
@@ -810,7 +829,7 @@ typedef enum CUmem_range_attribute_enum {
   CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID = 8
 } CUmem_range_attribute;
 
-/** CUDA 2.1. */
+/** Options of the compiler and linker; the comment of a value type is in the driver API's manual. CUDA 2.1. */
 typedef enum CUjit_option_enum {
   CU_JIT_MAX_REGISTERS = 0,
   CU_JIT_THREADS_PER_BLOCK = 1,
@@ -852,6 +871,7 @@ typedef enum CUjit_option_enum {
 #define CU_COMPUTE_ACCELERATED_TARGET_BASE 0x10000
 #define CU_COMPUTE_FAMILY_TARGET_BASE 0x20000
 
+/** The architecture that is compiled for. */
 typedef enum CUjit_target_enum {
   CU_TARGET_COMPUTE_30 = 30,
   CU_TARGET_COMPUTE_32 = 32,
@@ -889,18 +909,20 @@ typedef enum CUjit_target_enum {
   CU_TARGET_COMPUTE_121F = 131193
 } CUjit_target;
 
+/** What to do without a matching binary. */
 typedef enum CUjit_fallback_enum {
   CU_PREFER_PTX = 0,
   CU_PREFER_BINARY = 1
 } CUjit_fallback;
 
+/** How loads are cached. */
 typedef enum CUjit_cacheMode_enum {
   CU_JIT_CACHE_OPTION_NONE = 0,
   CU_JIT_CACHE_OPTION_CG = 1,
   CU_JIT_CACHE_OPTION_CA = 2
 } CUjit_cacheMode;
 
-/** CUDA 6.5. */
+/** What an input of a link is. CUDA 5.5. */
 typedef enum CUjitInputType_enum {
   CU_JIT_INPUT_CUBIN = 0,
   CU_JIT_INPUT_PTX = 1,
@@ -910,9 +932,10 @@ typedef enum CUjitInputType_enum {
   CU_JIT_INPUT_NVVM = 5,
   CU_JIT_NUM_INPUT_TYPES = 6
 } CUjitInputType;
-/** CUDA 5.5. */
+/** A link in progress. CUDA 5.5. */
 typedef struct CUlinkState_st *CUlinkState;
 
+/** How a graphics resource is registered. */
 typedef enum CUgraphicsRegisterFlags_enum {
   CU_GRAPHICS_REGISTER_FLAGS_NONE = 0x00,
   CU_GRAPHICS_REGISTER_FLAGS_READ_ONLY = 0x01,
@@ -921,12 +944,14 @@ typedef enum CUgraphicsRegisterFlags_enum {
   CU_GRAPHICS_REGISTER_FLAGS_TEXTURE_GATHER = 0x08
 } CUgraphicsRegisterFlags;
 
+/** How a graphics resource is used while mapped. */
 typedef enum CUgraphicsMapResourceFlags_enum {
   CU_GRAPHICS_MAP_RESOURCE_FLAGS_NONE = 0x00,
   CU_GRAPHICS_MAP_RESOURCE_FLAGS_READ_ONLY = 0x01,
   CU_GRAPHICS_MAP_RESOURCE_FLAGS_WRITE_DISCARD = 0x02
 } CUgraphicsMapResourceFlags;
 
+/** The face of a cube map. */
 typedef enum CUarray_cubemap_face_enum {
   CU_CUBEMAP_FACE_POSITIVE_X = 0x00,
   CU_CUBEMAP_FACE_NEGATIVE_X = 0x01,
@@ -936,7 +961,7 @@ typedef enum CUarray_cubemap_face_enum {
   CU_CUBEMAP_FACE_NEGATIVE_Z = 0x05
 } CUarray_cubemap_face;
 
-/** CUDA 3.1. */
+/** Limits of a context. CUDA 3.1. */
 typedef enum CUlimit_enum {
   CU_LIMIT_STACK_SIZE = 0x00,
   CU_LIMIT_PRINTF_FIFO_SIZE = 0x01,
@@ -951,24 +976,24 @@ typedef enum CUlimit_enum {
   CU_LIMIT_MAX = 10
 } CUlimit;
 
-/** CUDA 5.0. */
+/** What a texture reads from. CUDA 5.0. */
 typedef enum CUresourcetype_enum {
   CU_RESOURCE_TYPE_ARRAY = 0x00,
   CU_RESOURCE_TYPE_MIPMAPPED_ARRAY = 0x01,
   CU_RESOURCE_TYPE_LINEAR = 0x02,
   CU_RESOURCE_TYPE_PITCH2D = 0x03
 } CUresourcetype;
-/** CUDA 10.0. */
+/** A host function in a stream or graph. CUDA 10.0. */
 typedef void(CUDA_CB *CUhostFn)(void *userData);
 
-/** CUDA 11.0. */
+/** How accesses use the L2 cache. CUDA 11.0. */
 typedef enum CUaccessProperty_enum {
   CU_ACCESS_PROPERTY_NORMAL = 0,
   CU_ACCESS_PROPERTY_STREAMING = 1,
   CU_ACCESS_PROPERTY_PERSISTING = 2
 } CUaccessProperty;
 
-/** CUDA 11.0. */
+/** A range of addresses and how its accesses use the L2 cache. CUDA 11.0. */
 typedef struct CUaccessPolicyWindow_st {
   void *base_ptr;
   size_t num_bytes;
@@ -976,9 +1001,10 @@ typedef struct CUaccessPolicyWindow_st {
   CUaccessProperty hitProp;
   CUaccessProperty missProp;
 } CUaccessPolicyWindow_v1;
-/** CUDA 11.0. */
+/** A range of addresses and how its accesses use the L2 cache. CUDA 11.0. */
 typedef CUaccessPolicyWindow_v1 CUaccessPolicyWindow;
 
+/** Parameters of a kernel node. CUDA 10.0. */
 typedef struct CUDA_KERNEL_NODE_PARAMS_st {
   CUfunction func;
   unsigned int gridDimX;
@@ -992,7 +1018,7 @@ typedef struct CUDA_KERNEL_NODE_PARAMS_st {
   void **extra;
 } CUDA_KERNEL_NODE_PARAMS_v1;
 
-/** CUDA 12.0. */
+/** Parameters of a kernel node. CUDA 10.0. */
 typedef struct CUDA_KERNEL_NODE_PARAMS_v2_st {
   CUfunction func;
   unsigned int gridDimX;
@@ -1007,10 +1033,10 @@ typedef struct CUDA_KERNEL_NODE_PARAMS_v2_st {
   CUkernel kern;
   CUcontext ctx;
 } CUDA_KERNEL_NODE_PARAMS_v2;
-/** CUDA 12.0. */
+/** Parameters of a kernel node. CUDA 10.0. */
 typedef CUDA_KERNEL_NODE_PARAMS_v2 CUDA_KERNEL_NODE_PARAMS;
 
-/** CUDA 12.2. */
+/** Parameters of a kernel node. CUDA 12.2. */
 typedef struct CUDA_KERNEL_NODE_PARAMS_v3_st {
   CUfunction func;
   unsigned int gridDimX;
@@ -1026,7 +1052,7 @@ typedef struct CUDA_KERNEL_NODE_PARAMS_v3_st {
   CUcontext ctx;
 } CUDA_KERNEL_NODE_PARAMS_v3;
 
-/** CUDA 10.0. */
+/** Parameters of a set node. CUDA 10.0. */
 typedef struct CUDA_MEMSET_NODE_PARAMS_st {
   CUdeviceptr dst;
   size_t pitch;
@@ -1035,10 +1061,10 @@ typedef struct CUDA_MEMSET_NODE_PARAMS_st {
   size_t width;
   size_t height;
 } CUDA_MEMSET_NODE_PARAMS_v1;
-/** CUDA 10.0. */
+/** Parameters of a set node. CUDA 10.0. */
 typedef CUDA_MEMSET_NODE_PARAMS_v1 CUDA_MEMSET_NODE_PARAMS;
 
-/** CUDA 12.2. */
+/** Parameters of a set node. CUDA 12.2. */
 typedef struct CUDA_MEMSET_NODE_PARAMS_v2_st {
   CUdeviceptr dst;
   size_t pitch;
@@ -1049,29 +1075,29 @@ typedef struct CUDA_MEMSET_NODE_PARAMS_v2_st {
   CUcontext ctx;
 } CUDA_MEMSET_NODE_PARAMS_v2;
 
-/** CUDA 10.0. */
+/** Parameters of a host node. CUDA 10.0. */
 typedef struct CUDA_HOST_NODE_PARAMS_st {
   CUhostFn fn;
   void *userData;
 } CUDA_HOST_NODE_PARAMS_v1;
-/** CUDA 10.0. */
+/** Parameters of a host node. CUDA 10.0. */
 typedef CUDA_HOST_NODE_PARAMS_v1 CUDA_HOST_NODE_PARAMS;
 
-/** CUDA 12.2. */
+/** Parameters of a host node. CUDA 12.2. */
 typedef struct CUDA_HOST_NODE_PARAMS_v2_st {
   CUhostFn fn;
   void *userData;
 } CUDA_HOST_NODE_PARAMS_v2;
 #define CU_GRAPH_COND_ASSIGN_DEFAULT 0x1
 
-/** CUDA 12.2. */
+/** Whether a conditional node is an if, a while or a switch. CUDA 12.2. */
 typedef enum CUgraphConditionalNodeType_enum {
   CU_GRAPH_COND_TYPE_IF = 0,
   CU_GRAPH_COND_TYPE_WHILE = 1,
   CU_GRAPH_COND_TYPE_SWITCH = 2
 } CUgraphConditionalNodeType;
 
-/** CUDA 12.2. */
+/** Parameters of a conditional node. CUDA 12.2. */
 typedef struct CUDA_CONDITIONAL_NODE_PARAMS {
   CUgraphConditionalHandle handle;
   CUgraphConditionalNodeType type;
@@ -1080,7 +1106,7 @@ typedef struct CUDA_CONDITIONAL_NODE_PARAMS {
   CUcontext ctx;
 } CUDA_CONDITIONAL_NODE_PARAMS;
 
-/** CUDA 10.0. */
+/** What a node does. CUDA 10.0. */
 typedef enum CUgraphNodeType_enum {
   CU_GRAPH_NODE_TYPE_KERNEL = 0,
   CU_GRAPH_NODE_TYPE_MEMCPY = 1,
@@ -1098,6 +1124,7 @@ typedef enum CUgraphNodeType_enum {
   CU_GRAPH_NODE_TYPE_CONDITIONAL = 13
 } CUgraphNodeType;
 
+/** The sort of an edge. */
 typedef enum CUgraphDependencyType_enum {
   CU_GRAPH_DEPENDENCY_TYPE_DEFAULT = 0,
   CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC = 1
@@ -1106,7 +1133,7 @@ typedef enum CUgraphDependencyType_enum {
 #define CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC 1
 #define CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER 2
 
-/** CUDA 12.3. */
+/** Which ports an edge joins. CUDA 10.0. */
 typedef struct CUgraphEdgeData_st {
   unsigned char from_port;
   unsigned char to_port;
@@ -1114,7 +1141,7 @@ typedef struct CUgraphEdgeData_st {
   unsigned char reserved[5];
 } CUgraphEdgeData;
 
-/** CUDA 12.0. */
+/** Why a graph could not be made executable. CUDA 12.0. */
 typedef enum CUgraphInstantiateResult_enum {
   CUDA_GRAPH_INSTANTIATE_SUCCESS = 0,
   CUDA_GRAPH_INSTANTIATE_ERROR = 1,
@@ -1124,7 +1151,7 @@ typedef enum CUgraphInstantiateResult_enum {
   CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED = 5
 } CUgraphInstantiateResult;
 
-/** CUDA 12.0. */
+/** How a graph is made executable, and what stood in the way. CUDA 12.0. */
 typedef struct CUDA_GRAPH_INSTANTIATE_PARAMS_st {
   cuuint64_t flags;
   CUstream hUploadStream;
@@ -1132,7 +1159,7 @@ typedef struct CUDA_GRAPH_INSTANTIATE_PARAMS_st {
   CUgraphInstantiateResult result_out;
 } CUDA_GRAPH_INSTANTIATE_PARAMS;
 
-/** CUDA 11.0. */
+/** How a thread waits. CUDA 11.0. */
 typedef enum CUsynchronizationPolicy_enum {
   CU_SYNC_POLICY_AUTO = 1,
   CU_SYNC_POLICY_SPIN = 2,
@@ -1140,26 +1167,26 @@ typedef enum CUsynchronizationPolicy_enum {
   CU_SYNC_POLICY_BLOCKING_SYNC = 4
 } CUsynchronizationPolicy;
 
-/** CUDA 11.0. */
+/** How the blocks of a cluster are placed. CUDA 11.0. */
 typedef enum CUclusterSchedulingPolicy_enum {
   CU_CLUSTER_SCHEDULING_POLICY_DEFAULT = 0,
   CU_CLUSTER_SCHEDULING_POLICY_SPREAD = 1,
   CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING = 2
 } CUclusterSchedulingPolicy;
 
-/** CUDA 11.0. */
+/** The domain in which a kernel's writes become visible. CUDA 11.0. */
 typedef enum CUlaunchMemSyncDomain_enum {
   CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT = 0,
   CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE = 1
 } CUlaunchMemSyncDomain;
 
-/** CUDA 11.0. */
+/** Which hardware domain a domain is. CUDA 11.0. */
 typedef struct CUlaunchMemSyncDomainMap_st {
   unsigned char default_;
   unsigned char remote;
 } CUlaunchMemSyncDomainMap;
 
-/** CUDA 11.0. */
+/** Attributes of launches, streams and kernel nodes. CUDA 11.0. */
 typedef enum CUlaunchAttributeID_enum {
   CU_LAUNCH_ATTRIBUTE_IGNORE = 0,
   CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW = 1,
@@ -1179,7 +1206,7 @@ typedef enum CUlaunchAttributeID_enum {
   CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING = 16
 } CUlaunchAttributeID;
 
-/** CUDA 11.0. */
+/** The value of such an attribute. CUDA 11.0. */
 typedef union CUlaunchAttributeValue_union {
   char pad[64];
   CUaccessPolicyWindow accessPolicyWindow;
@@ -1217,14 +1244,14 @@ typedef union CUlaunchAttributeValue_union {
   unsigned int nvlinkUtilCentricScheduling;
 } CUlaunchAttributeValue;
 
-/** CUDA 11.6. */
+/** Such an attribute with its value. CUDA 11.6. */
 typedef struct CUlaunchAttribute_st {
   CUlaunchAttributeID id;
   char pad[8 - sizeof(CUlaunchAttributeID)];
   CUlaunchAttributeValue value;
 } CUlaunchAttribute;
 
-/** CUDA 11.6. */
+/** Grid, block, shared memory, stream and attributes of a launch. CUDA 11.6. */
 typedef struct CUlaunchConfig_st {
   unsigned int gridDimX;
   unsigned int gridDimY;
@@ -1237,7 +1264,7 @@ typedef struct CUlaunchConfig_st {
   CUlaunchAttribute *attrs;
   unsigned int numAttrs;
 } CUlaunchConfig;
-/** CUDA 11.0. */
+/** Attributes of kernel nodes. CUDA 11.0. */
 typedef CUlaunchAttributeID CUkernelNodeAttrID;
 #define CU_KERNEL_NODE_ATTRIBUTE_ACCESS_POLICY_WINDOW CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
 #define CU_KERNEL_NODE_ATTRIBUTE_COOPERATIVE CU_LAUNCH_ATTRIBUTE_COOPERATIVE
@@ -1249,98 +1276,100 @@ typedef CUlaunchAttributeID CUkernelNodeAttrID;
 #define CU_KERNEL_NODE_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION
 #define CU_KERNEL_NODE_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE
 #define CU_KERNEL_NODE_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
-/** CUDA 11.0. */
+/** The value of such an attribute. CUDA 11.0. */
 typedef CUlaunchAttributeValue CUkernelNodeAttrValue_v1;
-/** CUDA 11.0. */
+/** The value of such an attribute. CUDA 11.0. */
 typedef CUkernelNodeAttrValue_v1 CUkernelNodeAttrValue;
 
-/** CUDA 10.0. */
+/** Whether a stream is being captured. CUDA 10.0. */
 typedef enum CUstreamCaptureStatus_enum {
   CU_STREAM_CAPTURE_STATUS_NONE = 0,
   CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,
   CU_STREAM_CAPTURE_STATUS_INVALIDATED = 2
 } CUstreamCaptureStatus;
 
-/** CUDA 10.1. */
+/** Which calls are refused during a capture. CUDA 10.0. */
 typedef enum CUstreamCaptureMode_enum {
   CU_STREAM_CAPTURE_MODE_GLOBAL = 0,
   CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
   CU_STREAM_CAPTURE_MODE_RELAXED = 2
 } CUstreamCaptureMode;
-/** CUDA 11.0. */
+/** Attributes of streams. CUDA 11.0. */
 typedef CUlaunchAttributeID CUstreamAttrID;
 #define CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
 #define CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY
 #define CU_STREAM_ATTRIBUTE_PRIORITY CU_LAUNCH_ATTRIBUTE_PRIORITY
 #define CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP
 #define CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN
-/** CUDA 11.0. */
+/** The value of such an attribute. CUDA 11.0. */
 typedef CUlaunchAttributeValue CUstreamAttrValue_v1;
-/** CUDA 11.0. */
+/** The value of such an attribute. CUDA 11.0. */
 typedef CUstreamAttrValue_v1 CUstreamAttrValue;
 
+/** Which stream variant cuGetProcAddress finds. */
 typedef enum CUdriverProcAddress_flags_enum {
   CU_GET_PROC_ADDRESS_DEFAULT = 0,
   CU_GET_PROC_ADDRESS_LEGACY_STREAM = 1,
   CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM = 2
 } CUdriverProcAddress_flags;
 
-/** CUDA 12.0. */
+/** Why cuGetProcAddress found nothing. CUDA 11.3. */
 typedef enum CUdriverProcAddressQueryResult_enum {
   CU_GET_PROC_ADDRESS_SUCCESS = 0,
   CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND = 1,
   CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT = 2
 } CUdriverProcAddressQueryResult;
 
-/** CUDA 11.4. */
+/** How a context is bound to part of a device. CUDA 2.0 or earlier. */
 typedef enum CUexecAffinityType_enum {
   CU_EXEC_AFFINITY_TYPE_SM_COUNT = 0,
   CU_EXEC_AFFINITY_TYPE_MAX = 1
 } CUexecAffinityType;
 
-/** CUDA 11.4. */
+/** A number of multiprocessors. CUDA 2.0 or earlier. */
 typedef struct CUexecAffinitySmCount_st {
   unsigned int val;
 } CUexecAffinitySmCount_v1;
-/** CUDA 11.4. */
+/** A number of multiprocessors. CUDA 2.0 or earlier. */
 typedef CUexecAffinitySmCount_v1 CUexecAffinitySmCount;
 
-/** CUDA 11.4. */
+/** How a context is bound to part of a device, with its value. CUDA 2.0 or earlier. */
 typedef struct CUexecAffinityParam_st {
   CUexecAffinityType type;
   union {
     CUexecAffinitySmCount smCount;
   } param;
 } CUexecAffinityParam_v1;
-/** CUDA 11.4. */
+/** How a context is bound to part of a device, with its value. CUDA 2.0 or earlier. */
 typedef CUexecAffinityParam_v1 CUexecAffinityParam;
 
-/** CUDA 12.5. */
+/** The graphics API that a context shares a queue with. CUDA 2.0 or earlier. */
 typedef enum CUcigDataType_enum {
   CIG_DATA_TYPE_D3D12_COMMAND_QUEUE = 0x1,
   CIG_DATA_TYPE_NV_BLOB = 0x2
 } CUcigDataType;
 
-/** CUDA 12.5. */
+/** The graphics queue that a context shares. CUDA 2.0 or earlier. */
 typedef struct CUctxCigParam_st {
   CUcigDataType sharedDataType;
   void *sharedData;
 } CUctxCigParam;
 
-/** CUDA 12.5. */
+/** Further parameters of a new context. CUDA 2.0 or earlier. */
 typedef struct CUctxCreateParams_st {
   CUexecAffinityParam *execAffinityParams;
   int numExecAffinityParams;
   CUctxCigParam *cigParams;
 } CUctxCreateParams;
 
-/** CUDA 12.0. */
+/** Options of library loading. CUDA 12.0. */
 typedef enum CUlibraryOption_enum {
   CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE = 0,
   CU_LIBRARY_BINARY_IS_PRESERVED = 1,
   CU_LIBRARY_NUM_OPTIONS = 2
 } CUlibraryOption;
 
+/** Functions and data that host and library share. */
 typedef struct CUlibraryHostUniversalFunctionAndDataTable_st {
   void *functionTable;
   size_t functionWindowSize;
@@ -1348,7 +1377,7 @@ typedef struct CUlibraryHostUniversalFunctionAndDataTable_st {
   size_t dataWindowSize;
 } CUlibraryHostUniversalFunctionAndDataTable;
 
-/** CUDA 2.0. */
+/** What every driver function returns; 0 is success. CUDA 2.0 or earlier. */
 typedef enum cudaError_enum {
   CUDA_SUCCESS = 0,
   CUDA_ERROR_INVALID_VALUE = 1,
@@ -1453,7 +1482,7 @@ typedef enum cudaError_enum {
   CUDA_ERROR_UNKNOWN = 999
 } CUresult;
 
-/** CUDA 8.0. */
+/** Facts about the link between two devices. CUDA 8.0. */
 typedef enum CUdevice_P2PAttribute_enum {
   CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK = 0x01,
   CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED = 0x02,
@@ -1463,7 +1492,7 @@ typedef enum CUdevice_P2PAttribute_enum {
   CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED = 0x05
 } CUdevice_P2PAttribute;
 
-/** CUDA 13.0. */
+/** Atomic operations. CUDA 13.0. */
 typedef enum CUatomicOperation_enum {
   CU_ATOMIC_OPERATION_INTEGER_ADD = 0,
   CU_ATOMIC_OPERATION_INTEGER_MIN = 1,
@@ -1481,6 +1510,7 @@ typedef enum CUatomicOperation_enum {
   CU_ATOMIC_OPERATION_MAX = 13
 } CUatomicOperation;
 
+/** The forms in which an atomic operation works; bits. */
 typedef enum CUatomicOperationCapability_enum {
   CU_ATOMIC_CAPABILITY_SIGNED = 1,
   CU_ATOMIC_CAPABILITY_UNSIGNED = 2,
@@ -1490,9 +1520,9 @@ typedef enum CUatomicOperationCapability_enum {
   CU_ATOMIC_CAPABILITY_SCALAR_128 = 32,
   CU_ATOMIC_CAPABILITY_VECTOR_32x4 = 64
 } CUatomicOperationCapability;
-/** CUDA 5.0. */
+/** A host function that is called in stream order. CUDA 5.0. */
 typedef void(CUDA_CB *CUstreamCallback)(CUstream hStream, CUresult status, void *userData);
-/** CUDA 6.5. */
+/** Gives the dynamic shared memory that a block size needs. CUDA 6.5. */
 typedef size_t(CUDA_CB *CUoccupancyB2DSize)(int blockSize);
 #define CU_MEMHOSTALLOC_PORTABLE 0x01
 #define CU_MEMHOSTALLOC_DEVICEMAP 0x02
@@ -1502,7 +1532,7 @@ typedef size_t(CUDA_CB *CUoccupancyB2DSize)(int blockSize);
 #define CU_MEMHOSTREGISTER_IOMEMORY 0x04
 #define CU_MEMHOSTREGISTER_READ_ONLY 0x08
 
-/** CUDA 3.2. */
+/** A copy of a rectangle. CUDA 2.0 or earlier. */
 typedef struct CUDA_MEMCPY2D_st {
   size_t srcXInBytes;
   size_t srcY;
@@ -1521,10 +1551,10 @@ typedef struct CUDA_MEMCPY2D_st {
   size_t WidthInBytes;
   size_t Height;
 } CUDA_MEMCPY2D_v2;
-/** CUDA 3.2. */
+/** A copy of a rectangle. CUDA 2.0 or earlier. */
 typedef CUDA_MEMCPY2D_v2 CUDA_MEMCPY2D;
 
-/** CUDA 3.2. */
+/** A copy of a box. CUDA 2.0 or earlier. */
 typedef struct CUDA_MEMCPY3D_st {
   size_t srcXInBytes;
   size_t srcY;
@@ -1552,10 +1582,10 @@ typedef struct CUDA_MEMCPY3D_st {
   size_t Height;
   size_t Depth;
 } CUDA_MEMCPY3D_v2;
-/** CUDA 3.2. */
+/** A copy of a box. CUDA 2.0 or earlier. */
 typedef CUDA_MEMCPY3D_v2 CUDA_MEMCPY3D;
 
-/** CUDA 4.0. */
+/** A copy of a box between two contexts. CUDA 4.0. */
 typedef struct CUDA_MEMCPY3D_PEER_st {
   size_t srcXInBytes;
   size_t srcY;
@@ -1583,10 +1613,10 @@ typedef struct CUDA_MEMCPY3D_PEER_st {
   size_t Height;
   size_t Depth;
 } CUDA_MEMCPY3D_PEER_v1;
-/** CUDA 4.0. */
+/** A copy of a box between two contexts. CUDA 4.0. */
 typedef CUDA_MEMCPY3D_PEER_v1 CUDA_MEMCPY3D_PEER;
 
-/** CUDA 12.2. */
+/** Parameters of a copy node. CUDA 12.2. */
 typedef struct CUDA_MEMCPY_NODE_PARAMS_st {
   int flags;
   int reserved;
@@ -1594,17 +1624,17 @@ typedef struct CUDA_MEMCPY_NODE_PARAMS_st {
   CUDA_MEMCPY3D copyParams;
 } CUDA_MEMCPY_NODE_PARAMS;
 
-/** CUDA 3.2. */
+/** An array of one or two dimensions: sizes in elements. CUDA 2.0 or earlier. */
 typedef struct CUDA_ARRAY_DESCRIPTOR_st {
   size_t Width;
   size_t Height;
   CUarray_format Format;
   unsigned int NumChannels;
 } CUDA_ARRAY_DESCRIPTOR_v2;
-/** CUDA 3.2. */
+/** An array of one or two dimensions: sizes in elements. CUDA 2.0 or earlier. */
 typedef CUDA_ARRAY_DESCRIPTOR_v2 CUDA_ARRAY_DESCRIPTOR;
 
-/** CUDA 3.2. */
+/** An array: sizes in elements. CUDA 2.0 or earlier. */
 typedef struct CUDA_ARRAY3D_DESCRIPTOR_st {
   size_t Width;
   size_t Height;
@@ -1613,11 +1643,11 @@ typedef struct CUDA_ARRAY3D_DESCRIPTOR_st {
   unsigned int NumChannels;
   unsigned int Flags;
 } CUDA_ARRAY3D_DESCRIPTOR_v2;
-/** CUDA 3.2. */
+/** An array: sizes in elements. CUDA 2.0 or earlier. */
 typedef CUDA_ARRAY3D_DESCRIPTOR_v2 CUDA_ARRAY3D_DESCRIPTOR;
 #define CU_ARRAY_SPARSE_PROPERTIES_SINGLE_MIPTAIL 0x1
 
-/** CUDA 11.1. */
+/** How a sparse array is tiled. CUDA 11.1. */
 typedef struct CUDA_ARRAY_SPARSE_PROPERTIES_st {
   struct {
     unsigned int width;
@@ -1629,19 +1659,19 @@ typedef struct CUDA_ARRAY_SPARSE_PROPERTIES_st {
   unsigned int flags;
   unsigned int reserved[4];
 } CUDA_ARRAY_SPARSE_PROPERTIES_v1;
-/** CUDA 11.1. */
+/** How a sparse array is tiled. CUDA 11.1. */
 typedef CUDA_ARRAY_SPARSE_PROPERTIES_v1 CUDA_ARRAY_SPARSE_PROPERTIES;
 
-/** CUDA 11.6. */
+/** Size and alignment of an array's memory. CUDA 11.6. */
 typedef struct CUDA_ARRAY_MEMORY_REQUIREMENTS_st {
   size_t size;
   size_t alignment;
   unsigned int reserved[4];
 } CUDA_ARRAY_MEMORY_REQUIREMENTS_v1;
-/** CUDA 11.6. */
+/** Size and alignment of an array's memory. CUDA 11.6. */
 typedef CUDA_ARRAY_MEMORY_REQUIREMENTS_v1 CUDA_ARRAY_MEMORY_REQUIREMENTS;
 
-/** CUDA 5.0. */
+/** What a texture or surface reads from. CUDA 5.0. */
 typedef struct CUDA_RESOURCE_DESC_st {
   CUresourcetype resType;
   union {
@@ -1671,10 +1701,10 @@ typedef struct CUDA_RESOURCE_DESC_st {
   } res;
   unsigned int flags;
 } CUDA_RESOURCE_DESC_v1;
-/** CUDA 5.0. */
+/** What a texture or surface reads from. CUDA 5.0. */
 typedef CUDA_RESOURCE_DESC_v1 CUDA_RESOURCE_DESC;
 
-/** CUDA 5.0. */
+/** How a texture is sampled. CUDA 5.0. */
 typedef struct CUDA_TEXTURE_DESC_st {
   CUaddress_mode addressMode[3];
   CUfilter_mode filterMode;
@@ -1687,10 +1717,10 @@ typedef struct CUDA_TEXTURE_DESC_st {
   float borderColor[4];
   int reserved[12];
 } CUDA_TEXTURE_DESC_v1;
-/** CUDA 5.0. */
+/** How a texture is sampled. CUDA 5.0. */
 typedef CUDA_TEXTURE_DESC_v1 CUDA_TEXTURE_DESC;
 
-/** CUDA 5.0. */
+/** How a texture sees its elements. CUDA 5.0. */
 typedef enum CUresourceViewFormat_enum {
   CU_RES_VIEW_FORMAT_NONE = 0x00,
   CU_RES_VIEW_FORMAT_UINT_1X8 = 0x01,
@@ -1729,7 +1759,7 @@ typedef enum CUresourceViewFormat_enum {
   CU_RES_VIEW_FORMAT_UNSIGNED_BC7 = 0x22
 } CUresourceViewFormat;
 
-/** CUDA 5.0. */
+/** How a texture sees its memory. CUDA 5.0. */
 typedef struct CUDA_RESOURCE_VIEW_DESC_st {
   CUresourceViewFormat format;
   size_t width;
@@ -1741,17 +1771,17 @@ typedef struct CUDA_RESOURCE_VIEW_DESC_st {
   unsigned int lastLayer;
   unsigned int reserved[16];
 } CUDA_RESOURCE_VIEW_DESC_v1;
-/** CUDA 5.0. */
+/** How a texture sees its memory. CUDA 5.0. */
 typedef CUDA_RESOURCE_VIEW_DESC_v1 CUDA_RESOURCE_VIEW_DESC;
 #define CU_TENSOR_MAP_NUM_QWORDS 16
 
-/** CUDA 12.0. */
+/** A tensor as the tensor copy unit sees it. Opaque. CUDA 12.0. */
 typedef struct CUtensorMap_st {
   SONDE_ALIGN(128)
   cuuint64_t opaque[CU_TENSOR_MAP_NUM_QWORDS];
 } CUtensorMap;
 
-/** CUDA 12.0. */
+/** Element types of tensors. CUDA 12.0. */
 typedef enum CUtensorMapDataType_enum {
   CU_TENSOR_MAP_DATA_TYPE_UINT8 = 0,
   CU_TENSOR_MAP_DATA_TYPE_UINT16 = 1,
@@ -1771,14 +1801,14 @@ typedef enum CUtensorMapDataType_enum {
   CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B = 15
 } CUtensorMapDataType;
 
-/** CUDA 12.0. */
+/** How a tensor is interleaved. CUDA 12.0. */
 typedef enum CUtensorMapInterleave_enum {
   CU_TENSOR_MAP_INTERLEAVE_NONE = 0,
   CU_TENSOR_MAP_INTERLEAVE_16B = 1,
   CU_TENSOR_MAP_INTERLEAVE_32B = 2
 } CUtensorMapInterleave;
 
-/** CUDA 12.0. */
+/** How tiles are laid out in shared memory. CUDA 12.0. */
 typedef enum CUtensorMapSwizzle_enum {
   CU_TENSOR_MAP_SWIZZLE_NONE = 0,
   CU_TENSOR_MAP_SWIZZLE_32B = 1,
@@ -1789,7 +1819,7 @@ typedef enum CUtensorMapSwizzle_enum {
   CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B = 6
 } CUtensorMapSwizzle;
 
-/** CUDA 12.0. */
+/** How much the L2 cache fetches at once. CUDA 12.0. */
 typedef enum CUtensorMapL2promotion_enum {
   CU_TENSOR_MAP_L2_PROMOTION_NONE = 0,
   CU_TENSOR_MAP_L2_PROMOTION_L2_64B = 1,
@@ -1797,31 +1827,34 @@ typedef enum CUtensorMapL2promotion_enum {
   CU_TENSOR_MAP_L2_PROMOTION_L2_256B = 3
 } CUtensorMapL2promotion;
 
-/** CUDA 12.0. */
+/** What a tensor gives outside its bounds. CUDA 12.0. */
 typedef enum CUtensorMapFloatOOBfill_enum {
   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0,
   CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA = 1
 } CUtensorMapFloatOOBfill;
 
-/** CUDA 12.8. */
+/** Which dimension the wide im2col order widens. CUDA 12.8. */
 typedef enum CUtensorMapIm2ColWideMode_enum {
   CU_TENSOR_MAP_IM2COL_WIDE_MODE_W = 0,
   CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128 = 1
 } CUtensorMapIm2ColWideMode;
 
+/** Tokens for direct access by other devices. */
 typedef struct CUDA_POINTER_ATTRIBUTE_P2P_TOKENS_st {
   unsigned long long p2pToken;
   unsigned int vaSpaceToken;
 } CUDA_POINTER_ATTRIBUTE_P2P_TOKENS_v1;
+/** Tokens for direct access by other devices. */
 typedef CUDA_POINTER_ATTRIBUTE_P2P_TOKENS_v1 CUDA_POINTER_ATTRIBUTE_P2P_TOKENS;
 
+/** What access there is to an address. */
 typedef enum CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS_enum {
   CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE = 0x0,
   CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ = 0x1,
   CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE = 0x3
 } CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS;
 
-/** CUDA 9.0. */
+/** One launch of a cooperative launch on several devices. CUDA 9.0. */
 typedef struct CUDA_LAUNCH_PARAMS_st {
   CUfunction function;
   unsigned int gridDimX;
@@ -1834,10 +1867,10 @@ typedef struct CUDA_LAUNCH_PARAMS_st {
   CUstream hStream;
   void **kernelParams;
 } CUDA_LAUNCH_PARAMS_v1;
-/** CUDA 9.0. */
+/** One launch of a cooperative launch on several devices. CUDA 9.0. */
 typedef CUDA_LAUNCH_PARAMS_v1 CUDA_LAUNCH_PARAMS;
 
-/** CUDA 10.0. */
+/** What sort of handle names external memory. CUDA 10.0. */
 typedef enum CUexternalMemoryHandleType_enum {
   CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD = 1,
   CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_WIN32 = 2,
@@ -1855,7 +1888,7 @@ typedef enum CUexternalMemoryHandleType_enum {
 #define CUDA_NVSCISYNC_ATTR_SIGNAL 0x1
 #define CUDA_NVSCISYNC_ATTR_WAIT 0x2
 
-/** CUDA 10.0. */
+/** A handle of external memory. CUDA 10.0. */
 typedef struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st {
   CUexternalMemoryHandleType type;
   union {
@@ -1870,30 +1903,30 @@ typedef struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st {
   unsigned int flags;
   unsigned int reserved[16];
 } CUDA_EXTERNAL_MEMORY_HANDLE_DESC_v1;
-/** CUDA 10.0. */
+/** A handle of external memory. CUDA 10.0. */
 typedef CUDA_EXTERNAL_MEMORY_HANDLE_DESC_v1 CUDA_EXTERNAL_MEMORY_HANDLE_DESC;
 
-/** CUDA 10.0. */
+/** Part of external memory, as a buffer. CUDA 10.0. */
 typedef struct CUDA_EXTERNAL_MEMORY_BUFFER_DESC_st {
   unsigned long long offset;
   unsigned long long size;
   unsigned int flags;
   unsigned int reserved[16];
 } CUDA_EXTERNAL_MEMORY_BUFFER_DESC_v1;
-/** CUDA 10.0. */
+/** Part of external memory, as a buffer. CUDA 10.0. */
 typedef CUDA_EXTERNAL_MEMORY_BUFFER_DESC_v1 CUDA_EXTERNAL_MEMORY_BUFFER_DESC;
 
-/** CUDA 10.0. */
+/** Part of external memory, as an array. CUDA 10.0. */
 typedef struct CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_st {
   unsigned long long offset;
   CUDA_ARRAY3D_DESCRIPTOR arrayDesc;
   unsigned int numLevels;
   unsigned int reserved[16];
 } CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_v1;
-/** CUDA 10.0. */
+/** Part of external memory, as an array. CUDA 10.0. */
 typedef CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_v1 CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC;
 
-/** CUDA 10.0. */
+/** What sort of handle names an external semaphore. CUDA 10.0. */
 typedef enum CUexternalSemaphoreHandleType_enum {
   CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD = 1,
   CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_WIN32 = 2,
@@ -1907,7 +1940,7 @@ typedef enum CUexternalSemaphoreHandleType_enum {
   CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_WIN32 = 10
 } CUexternalSemaphoreHandleType;
 
-/** CUDA 10.0. */
+/** A handle of an external semaphore. CUDA 10.0. */
 typedef struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st {
   CUexternalSemaphoreHandleType type;
   union {
@@ -1921,10 +1954,10 @@ typedef struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st {
   unsigned int flags;
   unsigned int reserved[16];
 } CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_v1;
-/** CUDA 10.0. */
+/** A handle of an external semaphore. CUDA 10.0. */
 typedef CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_v1 CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC;
 
-/** CUDA 10.0. */
+/** How an external semaphore is signalled. CUDA 10.0. */
 typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st {
   struct {
     struct {
@@ -1942,10 +1975,10 @@ typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st {
   unsigned int flags;
   unsigned int reserved[16];
 } CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_v1;
-/** CUDA 10.0. */
+/** How an external semaphore is signalled. CUDA 10.0. */
 typedef CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_v1 CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS;
 
-/** CUDA 10.0. */
+/** What is waited for at an external semaphore. CUDA 10.0. */
 typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st {
   struct {
     struct {
@@ -1964,46 +1997,46 @@ typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st {
   unsigned int flags;
   unsigned int reserved[16];
 } CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_v1;
-/** CUDA 10.0. */
+/** What is waited for at an external semaphore. CUDA 10.0. */
 typedef CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_v1 CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS;
 
-/** CUDA 11.2. */
+/** Parameters of a signal node. CUDA 11.2. */
 typedef struct CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_st {
   CUexternalSemaphore *extSemArray;
   const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray;
   unsigned int numExtSems;
 } CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v1;
-/** CUDA 11.2. */
+/** Parameters of a signal node. CUDA 11.2. */
 typedef CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v1 CUDA_EXT_SEM_SIGNAL_NODE_PARAMS;
 
-/** CUDA 12.2. */
+/** Parameters of a signal node. CUDA 12.2. */
 typedef struct CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st {
   CUexternalSemaphore *extSemArray;
   const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray;
   unsigned int numExtSems;
 } CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2;
 
-/** CUDA 11.2. */
+/** Parameters of a semaphore-wait node. CUDA 11.2. */
 typedef struct CUDA_EXT_SEM_WAIT_NODE_PARAMS_st {
   CUexternalSemaphore *extSemArray;
   const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray;
   unsigned int numExtSems;
 } CUDA_EXT_SEM_WAIT_NODE_PARAMS_v1;
-/** CUDA 11.2. */
+/** Parameters of a semaphore-wait node. CUDA 11.2. */
 typedef CUDA_EXT_SEM_WAIT_NODE_PARAMS_v1 CUDA_EXT_SEM_WAIT_NODE_PARAMS;
 
-/** CUDA 12.2. */
+/** Parameters of a semaphore-wait node. CUDA 12.2. */
 typedef struct CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st {
   CUexternalSemaphore *extSemArray;
   const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray;
   unsigned int numExtSems;
 } CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2;
-/** CUDA 10.2. */
+/** Memory without addresses. CUDA 10.2. */
 typedef unsigned long long CUmemGenericAllocationHandle_v1;
-/** CUDA 10.2. */
+/** Memory without addresses. CUDA 10.2. */
 typedef CUmemGenericAllocationHandle_v1 CUmemGenericAllocationHandle;
 
-/** CUDA 10.2. */
+/** How memory can be shared with other processes. CUDA 10.2. */
 typedef enum CUmemAllocationHandleType_enum {
   CU_MEM_HANDLE_TYPE_NONE = 0x0,
   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR = 0x1,
@@ -2013,7 +2046,7 @@ typedef enum CUmemAllocationHandleType_enum {
   CU_MEM_HANDLE_TYPE_MAX = 0x7FFFFFFF
 } CUmemAllocationHandleType;
 
-/** CUDA 10.2. */
+/** What access is granted. CUDA 10.2. */
 typedef enum CUmemAccess_flags_enum {
   CU_MEM_ACCESS_FLAGS_PROT_NONE = 0x0,
   CU_MEM_ACCESS_FLAGS_PROT_READ = 0x1,
@@ -2021,7 +2054,7 @@ typedef enum CUmemAccess_flags_enum {
   CU_MEM_ACCESS_FLAGS_PROT_MAX = 0x7FFFFFFF
 } CUmemAccess_flags;
 
-/** CUDA 10.2. */
+/** What sort of place memory is in. CUDA 8.0. */
 typedef enum CUmemLocationType_enum {
   CU_MEM_LOCATION_TYPE_INVALID = 0x0,
   CU_MEM_LOCATION_TYPE_NONE = 0x0,
@@ -2032,7 +2065,7 @@ typedef enum CUmemLocationType_enum {
   CU_MEM_LOCATION_TYPE_MAX = 0x7FFFFFFF
 } CUmemLocationType;
 
-/** CUDA 10.2. */
+/** What sort of memory is allocated. CUDA 10.2. */
 typedef enum CUmemAllocationType_enum {
   CU_MEM_ALLOCATION_TYPE_INVALID = 0x0,
   CU_MEM_ALLOCATION_TYPE_PINNED = 0x1,
@@ -2040,40 +2073,41 @@ typedef enum CUmemAllocationType_enum {
   CU_MEM_ALLOCATION_TYPE_MAX = 0x7FFFFFFF
 } CUmemAllocationType;
 
-/** CUDA 10.2. */
+/** The least or the best unit of sizes. CUDA 10.2. */
 typedef enum CUmemAllocationGranularity_flags_enum {
   CU_MEM_ALLOC_GRANULARITY_MINIMUM = 0x0,
   CU_MEM_ALLOC_GRANULARITY_RECOMMENDED = 0x1
 } CUmemAllocationGranularity_flags;
 
-/** CUDA 11.7. */
+/** What sort of handle of the operating system is wanted. CUDA 11.7. */
 typedef enum CUmemRangeHandleType_enum {
   CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD = 0x1,
   CU_MEM_RANGE_HANDLE_TYPE_MAX = 0x7FFFFFFF
 } CUmemRangeHandleType;
 
+/** Flags of cuMemGetHandleForAddressRange. */
 typedef enum CUmemRangeFlags_enum {
   CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE = 0x1
 } CUmemRangeFlags;
 
-/** CUDA 11.1. */
+/** What part of a sparse array is meant. CUDA 11.1. */
 typedef enum CUarraySparseSubresourceType_enum {
   CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL = 0,
   CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL = 1
 } CUarraySparseSubresourceType;
 
-/** CUDA 11.1. */
+/** Whether tiles are mapped or unmapped. CUDA 11.1. */
 typedef enum CUmemOperationType_enum {
   CU_MEM_OPERATION_TYPE_MAP = 1,
   CU_MEM_OPERATION_TYPE_UNMAP = 2
 } CUmemOperationType;
 
-/** CUDA 11.1. */
+/** What sort of memory is mapped into tiles. CUDA 11.1. */
 typedef enum CUmemHandleType_enum {
   CU_MEM_HANDLE_TYPE_GENERIC = 0
 } CUmemHandleType;
 
-/** CUDA 11.1. */
+/** One mapping of memory into tiles. CUDA 11.1. */
 typedef struct CUarrayMapInfo_st {
   CUresourcetype resourceType;
   union {
@@ -2108,17 +2142,18 @@ typedef struct CUarrayMapInfo_st {
   unsigned int flags;
   unsigned int reserved[2];
 } CUarrayMapInfo_v1;
-/** CUDA 11.1. */
+/** One mapping of memory into tiles. CUDA 11.1. */
 typedef CUarrayMapInfo_v1 CUarrayMapInfo;
 
-/** CUDA 10.2. */
+/** A place of memory: a device, the host, a NUMA node. CUDA 8.0. */
 typedef struct CUmemLocation_st {
   CUmemLocationType type;
   int id;
 } CUmemLocation_v1;
-/** CUDA 10.2. */
+/** A place of memory: a device, the host, a NUMA node. CUDA 8.0. */
 typedef CUmemLocation_v1 CUmemLocation;
 
+/** Whether memory is compressible. */
 typedef enum CUmemAllocationCompType_enum {
   CU_MEM_ALLOCATION_COMP_NONE = 0x0,
   CU_MEM_ALLOCATION_COMP_GENERIC = 0x1
@@ -2126,7 +2161,7 @@ typedef enum CUmemAllocationCompType_enum {
 #define CU_MEM_CREATE_USAGE_TILE_POOL 0x1
 #define CU_MEM_CREATE_USAGE_HW_DECOMPRESS 0x2
 
-/** CUDA 10.2. */
+/** Properties of memory without addresses. CUDA 10.2. */
 typedef struct CUmemAllocationProp_st {
   CUmemAllocationType type;
   CUmemAllocationHandleType requestedHandleTypes;
@@ -2139,34 +2174,34 @@ typedef struct CUmemAllocationProp_st {
     unsigned char reserved[4];
   } allocFlags;
 } CUmemAllocationProp_v1;
-/** CUDA 10.2. */
+/** Properties of memory without addresses. CUDA 10.2. */
 typedef CUmemAllocationProp_v1 CUmemAllocationProp;
 
-/** CUDA 12.1. */
+/** The least or the best unit of multicast sizes. CUDA 12.1. */
 typedef enum CUmulticastGranularity_flags_enum {
   CU_MULTICAST_GRANULARITY_MINIMUM = 0x0,
   CU_MULTICAST_GRANULARITY_RECOMMENDED = 0x1
 } CUmulticastGranularity_flags;
 
-/** CUDA 12.1. */
+/** Properties of a multicast object. CUDA 12.1. */
 typedef struct CUmulticastObjectProp_st {
   unsigned int numDevices;
   size_t size;
   unsigned long long handleTypes;
   unsigned long long flags;
 } CUmulticastObjectProp_v1;
-/** CUDA 12.1. */
+/** Properties of a multicast object. CUDA 12.1. */
 typedef CUmulticastObjectProp_v1 CUmulticastObjectProp;
 
-/** CUDA 10.2. */
+/** What access a place has. CUDA 10.2. */
 typedef struct CUmemAccessDesc_st {
   CUmemLocation location;
   CUmemAccess_flags flags;
 } CUmemAccessDesc_v1;
-/** CUDA 10.2. */
+/** What access a place has. CUDA 10.2. */
 typedef CUmemAccessDesc_v1 CUmemAccessDesc;
 
-/** CUDA 12.0. */
+/** Why an executable graph could not be updated. CUDA 10.2. */
 typedef enum CUgraphExecUpdateResult_enum {
   CU_GRAPH_EXEC_UPDATE_SUCCESS = 0x0,
   CU_GRAPH_EXEC_UPDATE_ERROR = 0x1,
@@ -2179,16 +2214,16 @@ typedef enum CUgraphExecUpdateResult_enum {
   CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED = 0x8
 } CUgraphExecUpdateResult;
 
-/** CUDA 12.0. */
+/** Why an executable graph could not be updated, and the node. CUDA 10.2. */
 typedef struct CUgraphExecUpdateResultInfo_st {
   CUgraphExecUpdateResult result;
   CUgraphNode errorNode;
   CUgraphNode errorFromNode;
 } CUgraphExecUpdateResultInfo_v1;
-/** CUDA 12.0. */
+/** Why an executable graph could not be updated, and the node. CUDA 10.2. */
 typedef CUgraphExecUpdateResultInfo_v1 CUgraphExecUpdateResultInfo;
 
-/** CUDA 11.2. */
+/** Attributes of pools. CUDA 11.2. */
 typedef enum CUmemPool_attribute_enum {
   CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES = 1,
   CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC = 2,
@@ -2201,7 +2236,7 @@ typedef enum CUmemPool_attribute_enum {
 } CUmemPool_attribute;
 #define CU_MEM_POOL_CREATE_USAGE_HW_DECOMPRESS 0x2
 
-/** CUDA 11.2. */
+/** Properties of a pool. CUDA 11.2. */
 typedef struct CUmemPoolProps_st {
   CUmemAllocationType allocType;
   CUmemAllocationHandleType handleTypes;
@@ -2211,22 +2246,23 @@ typedef struct CUmemPoolProps_st {
   unsigned short usage;
   unsigned char reserved[54];
 } CUmemPoolProps_v1;
-/** CUDA 11.2. */
+/** Properties of a pool. CUDA 11.2. */
 typedef CUmemPoolProps_v1 CUmemPoolProps;
 
-/** CUDA 11.2. */
+/** Names an allocation to a process that imported its pool. CUDA 11.2. */
 typedef struct CUmemPoolPtrExportData_st {
   unsigned char reserved[64];
 } CUmemPoolPtrExportData_v1;
-/** CUDA 11.2. */
+/** Names an allocation to a process that imported its pool. CUDA 11.2. */
 typedef CUmemPoolPtrExportData_v1 CUmemPoolPtrExportData;
 
+/** Flags of batched copies. */
 typedef enum CUmemcpyFlags_enum {
   CU_MEMCPY_FLAG_DEFAULT = 0x0,
   CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE = 0x1
 } CUmemcpyFlags;
 
-/** CUDA 13.0. */
+/** When the source of a batched copy is read. CUDA 12.8. */
 typedef enum CUmemcpySrcAccessOrder_enum {
   CU_MEMCPY_SRC_ACCESS_ORDER_INVALID = 0x0,
   CU_MEMCPY_SRC_ACCESS_ORDER_STREAM = 0x1,
@@ -2235,42 +2271,42 @@ typedef enum CUmemcpySrcAccessOrder_enum {
   CU_MEMCPY_SRC_ACCESS_ORDER_MAX = 0x7FFFFFFF
 } CUmemcpySrcAccessOrder;
 
-/** CUDA 13.0. */
+/** Attributes of batched copies. CUDA 12.8. */
 typedef struct CUmemcpyAttributes_st {
   CUmemcpySrcAccessOrder srcAccessOrder;
   CUmemLocation srcLocHint;
   CUmemLocation dstLocHint;
   unsigned int flags;
 } CUmemcpyAttributes_v1;
-/** CUDA 13.0. */
+/** Attributes of batched copies. CUDA 12.8. */
 typedef CUmemcpyAttributes_v1 CUmemcpyAttributes;
 
-/** CUDA 13.0. */
+/** Whether an end of a batched copy is a pointer or an array. CUDA 12.8. */
 typedef enum CUmemcpy3DOperandType_enum {
   CU_MEMCPY_OPERAND_TYPE_POINTER = 0x1,
   CU_MEMCPY_OPERAND_TYPE_ARRAY = 0x2,
   CU_MEMCPY_OPERAND_TYPE_MAX = 0x7FFFFFFF
 } CUmemcpy3DOperandType;
 
-/** CUDA 13.0. */
+/** A position in an array. CUDA 12.8. */
 typedef struct CUoffset3D_st {
   size_t x;
   size_t y;
   size_t z;
 } CUoffset3D_v1;
-/** CUDA 13.0. */
+/** A position in an array. CUDA 12.8. */
 typedef CUoffset3D_v1 CUoffset3D;
 
-/** CUDA 13.0. */
+/** A size in an array. CUDA 12.8. */
 typedef struct CUextent3D_st {
   size_t width;
   size_t height;
   size_t depth;
 } CUextent3D_v1;
-/** CUDA 13.0. */
+/** A size in an array. CUDA 12.8. */
 typedef CUextent3D_v1 CUextent3D;
 
-/** CUDA 13.0. */
+/** An end of a batched copy. CUDA 12.8. */
 typedef struct CUmemcpy3DOperand_st {
   CUmemcpy3DOperandType type;
   union {
@@ -2286,10 +2322,10 @@ typedef struct CUmemcpy3DOperand_st {
     } array;
   } op;
 } CUmemcpy3DOperand_v1;
-/** CUDA 13.0. */
+/** An end of a batched copy. CUDA 12.8. */
 typedef CUmemcpy3DOperand_v1 CUmemcpy3DOperand;
 
-/** CUDA 13.0. */
+/** One copy of a batch. CUDA 12.8. */
 typedef struct CUDA_MEMCPY3D_BATCH_OP_st {
   CUmemcpy3DOperand src;
   CUmemcpy3DOperand dst;
@@ -2297,10 +2333,10 @@ typedef struct CUDA_MEMCPY3D_BATCH_OP_st {
   CUmemcpySrcAccessOrder srcAccessOrder;
   unsigned int flags;
 } CUDA_MEMCPY3D_BATCH_OP_v1;
-/** CUDA 13.0. */
+/** One copy of a batch. CUDA 12.8. */
 typedef CUDA_MEMCPY3D_BATCH_OP_v1 CUDA_MEMCPY3D_BATCH_OP;
 
-/** CUDA 11.4. */
+/** Parameters of an allocation node; dptr is an output. CUDA 11.4. */
 typedef struct CUDA_MEM_ALLOC_NODE_PARAMS_v1_st {
   CUmemPoolProps poolProps;
   const CUmemAccessDesc *accessDescs;
@@ -2308,10 +2344,10 @@ typedef struct CUDA_MEM_ALLOC_NODE_PARAMS_v1_st {
   size_t bytesize;
   CUdeviceptr dptr;
 } CUDA_MEM_ALLOC_NODE_PARAMS_v1;
-/** CUDA 11.4. */
+/** Parameters of an allocation node; dptr is an output. CUDA 11.4. */
 typedef CUDA_MEM_ALLOC_NODE_PARAMS_v1 CUDA_MEM_ALLOC_NODE_PARAMS;
 
-/** CUDA 12.2. */
+/** Parameters of an allocation node; dptr is an output. CUDA 12.2. */
 typedef struct CUDA_MEM_ALLOC_NODE_PARAMS_v2_st {
   CUmemPoolProps poolProps;
   const CUmemAccessDesc *accessDescs;
@@ -2320,12 +2356,12 @@ typedef struct CUDA_MEM_ALLOC_NODE_PARAMS_v2_st {
   CUdeviceptr dptr;
 } CUDA_MEM_ALLOC_NODE_PARAMS_v2;
 
-/** CUDA 12.2. */
+/** Parameters of a release node. CUDA 12.2. */
 typedef struct CUDA_MEM_FREE_NODE_PARAMS_st {
   CUdeviceptr dptr;
 } CUDA_MEM_FREE_NODE_PARAMS;
 
-/** CUDA 11.4. */
+/** How much memory graphs use. CUDA 11.4. */
 typedef enum CUgraphMem_attribute_enum {
   CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT = 0,
   CU_GRAPH_MEM_ATTR_USED_MEM_HIGH = 1,
@@ -2333,29 +2369,29 @@ typedef enum CUgraphMem_attribute_enum {
   CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH = 3
 } CUgraphMem_attribute;
 
-/** CUDA 12.2. */
+/** Whether a child graph is copied or moved. CUDA 12.2. */
 typedef enum CUgraphChildGraphNodeOwnership_enum {
   CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE = 0,
   CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE = 1
 } CUgraphChildGraphNodeOwnership;
 
-/** CUDA 12.2. */
+/** Parameters of a child node. CUDA 12.2. */
 typedef struct CUDA_CHILD_GRAPH_NODE_PARAMS_st {
   CUgraph graph;
   CUgraphChildGraphNodeOwnership ownership;
 } CUDA_CHILD_GRAPH_NODE_PARAMS;
 
-/** CUDA 12.2. */
+/** Parameters of an event-record node. CUDA 12.2. */
 typedef struct CUDA_EVENT_RECORD_NODE_PARAMS_st {
   CUevent event;
 } CUDA_EVENT_RECORD_NODE_PARAMS;
 
-/** CUDA 12.2. */
+/** Parameters of an event-wait node. CUDA 12.2. */
 typedef struct CUDA_EVENT_WAIT_NODE_PARAMS_st {
   CUevent event;
 } CUDA_EVENT_WAIT_NODE_PARAMS;
 
-/** CUDA 12.2. */
+/** Parameters of a node of any type. CUDA 12.2. */
 typedef struct CUgraphNodeParams_st {
   CUgraphNodeType type;
   int reserved0[3];
@@ -2406,28 +2442,31 @@ typedef struct CUgraphNodeParams_st {
 #define CU_DEVICE_CPU ((CUdevice)-1)
 #define CU_DEVICE_INVALID ((CUdevice)-2)
 
+/** How writes of remote devices can be flushed. */
 typedef enum CUflushGPUDirectRDMAWritesOptions_enum {
   CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST = 1,
   CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_MEMOPS = 2
 } CUflushGPUDirectRDMAWritesOptions;
 
+/** How writes of remote devices are ordered. */
 typedef enum CUGPUDirectRDMAWritesOrdering_enum {
   CU_GPU_DIRECT_RDMA_WRITES_ORDERING_NONE = 0,
   CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER = 100,
   CU_GPU_DIRECT_RDMA_WRITES_ORDERING_ALL_DEVICES = 200
 } CUGPUDirectRDMAWritesOrdering;
 
-/** CUDA 11.3. */
+/** For whom writes of remote devices are flushed. CUDA 11.3. */
 typedef enum CUflushGPUDirectRDMAWritesScope_enum {
   CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER = 100,
   CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES = 200
 } CUflushGPUDirectRDMAWritesScope;
 
-/** CUDA 11.3. */
+/** Whose view of remote writes is flushed. CUDA 11.3. */
 typedef enum CUflushGPUDirectRDMAWritesTarget_enum {
   CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX = 0
 } CUflushGPUDirectRDMAWritesTarget;
 
+/** What cuGraphDebugDotPrint writes. */
 typedef enum CUgraphDebugDot_flags_enum {
   CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE = 1,
   CU_GRAPH_DEBUG_DOT_FLAGS_RUNTIME_TYPES = 2,
@@ -2447,14 +2486,17 @@ typedef enum CUgraphDebugDot_flags_enum {
   CU_GRAPH_DEBUG_DOT_FLAGS_CONDITIONAL_NODE_PARAMS = 32768
 } CUgraphDebugDot_flags;
 
+/** Flags of user objects. */
 typedef enum CUuserObject_flags_enum {
   CU_USER_OBJECT_NO_DESTRUCTOR_SYNC = 1
 } CUuserObject_flags;
 
+/** Whether references are moved to a graph. */
 typedef enum CUuserObjectRetain_flags_enum {
   CU_GRAPH_USER_OBJECT_MOVE = 1
 } CUuserObjectRetain_flags;
 
+/** Flags of making graphs executable. */
 typedef enum CUgraphInstantiate_flags_enum {
   CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH = 1,
   CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD = 2,
@@ -2462,12 +2504,13 @@ typedef enum CUgraphInstantiate_flags_enum {
   CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY = 8
 } CUgraphInstantiate_flags;
 
+/** Whether a device's memory is a NUMA node. */
 typedef enum CUdeviceNumaConfig_enum {
   CU_DEVICE_NUMA_CONFIG_NONE = 0,
   CU_DEVICE_NUMA_CONFIG_NUMA_NODE = 1
 } CUdeviceNumaConfig;
 
-/** CUDA 12.8. */
+/** Where a process is in checkpointing. CUDA 12.8. */
 typedef enum CUprocessState_enum {
   CU_PROCESS_STATE_RUNNING = 0,
   CU_PROCESS_STATE_LOCKED = 1,
@@ -2475,25 +2518,25 @@ typedef enum CUprocessState_enum {
   CU_PROCESS_STATE_FAILED = 3
 } CUprocessState;
 
-/** CUDA 12.8. */
+/** Arguments of cuCheckpointProcessLock. CUDA 12.8. */
 typedef struct CUcheckpointLockArgs_st {
   unsigned int timeoutMs;
   unsigned int reserved0;
   cuuint64_t reserved1[7];
 } CUcheckpointLockArgs;
 
-/** CUDA 12.8. */
+/** Arguments of cuCheckpointProcessCheckpoint. CUDA 12.8. */
 typedef struct CUcheckpointCheckpointArgs_st {
   cuuint64_t reserved[8];
 } CUcheckpointCheckpointArgs;
 
-/** CUDA 12.8. */
+/** Which device replaces which at a restore. CUDA 12.8. */
 typedef struct CUcheckpointGpuPair_st {
   CUuuid oldUuid;
   CUuuid newUuid;
 } CUcheckpointGpuPair;
 
-/** CUDA 12.8. */
+/** Arguments of cuCheckpointProcessRestore. CUDA 12.8. */
 typedef struct CUcheckpointRestoreArgs_st {
   CUcheckpointGpuPair *gpuPairs;
   unsigned int gpuPairsCount;
@@ -2501,18 +2544,18 @@ typedef struct CUcheckpointRestoreArgs_st {
   cuuint64_t reserved1;
 } CUcheckpointRestoreArgs;
 
-/** CUDA 12.8. */
+/** Arguments of cuCheckpointProcessUnlock. CUDA 12.8. */
 typedef struct CUcheckpointUnlockArgs_st {
   cuuint64_t reserved[8];
 } CUcheckpointUnlockArgs;
 
-/** CUDA 11.7. */
+/** When functions are loaded. CUDA 11.7. */
 typedef enum CUmoduleLoadingMode_enum {
   CU_MODULE_EAGER_LOADING = 0x1,
   CU_MODULE_LAZY_LOADING = 0x2
 } CUmoduleLoadingMode;
 
-/** CUDA 12.6. */
+/** Algorithms of decompression. CUDA 12.6. */
 typedef enum CUmemDecompressAlgorithm_enum {
   CU_MEM_DECOMPRESS_UNSUPPORTED = 0,
   CU_MEM_DECOMPRESS_ALGORITHM_DEFLATE = 1,
@@ -2520,7 +2563,7 @@ typedef enum CUmemDecompressAlgorithm_enum {
   CU_MEM_DECOMPRESS_ALGORITHM_LZ4 = 4
 } CUmemDecompressAlgorithm;
 
-/** CUDA 12.6. */
+/** One decompression of a batch. CUDA 12.6. */
 typedef struct CUmemDecompressParams_st {
   size_t srcNumBytes;
   size_t dstNumBytes;
@@ -2531,14 +2574,14 @@ typedef struct CUmemDecompressParams_st {
   unsigned char padding[20];
 } CUmemDecompressParams;
 
-/** CUDA 12.4. */
+/** Whether a function is loaded. CUDA 12.4. */
 typedef enum CUfunctionLoadingState_enum {
   CU_FUNCTION_LOADING_STATE_UNLOADED = 0,
   CU_FUNCTION_LOADING_STATE_LOADED = 1,
   CU_FUNCTION_LOADING_STATE_MAX = 2
 } CUfunctionLoadingState;
 
-/** CUDA 12.1. */
+/** Settings of core dumps. CUDA 12.1. */
 typedef enum CUcoredumpSettings_enum {
   CU_COREDUMP_ENABLE_ON_EXCEPTION = 1,
   CU_COREDUMP_TRIGGER_HOST = 2,
@@ -2550,6 +2593,7 @@ typedef enum CUcoredumpSettings_enum {
   CU_COREDUMP_MAX = 8
 } CUcoredumpSettings;
 
+/** What core dumps leave out. */
 typedef enum CUCoredumpGenerationFlags {
   CU_COREDUMP_DEFAULT_FLAGS = 0,
   CU_COREDUMP_SKIP_NONRELOCATED_ELF_IMAGES = 1,
@@ -2560,32 +2604,34 @@ typedef enum CUCoredumpGenerationFlags {
   CU_COREDUMP_SKIP_CONSTBANK_MEMORY = 32,
   CU_COREDUMP_LIGHTWEIGHT_FLAGS = 47
 } CUCoredumpGenerationFlags;
-/** CUDA 12.4. */
+/** Resources for a green context. CUDA 12.4. */
 typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
 
+/** Flags of green contexts. */
 typedef enum {
   CU_GREEN_CTX_DEFAULT_STREAM = 0x1
 } CUgreenCtxCreate_flags;
 
+/** How multiprocessors are split. */
 typedef enum {
   CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING = 0x1,
   CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE = 0x2
 } CUdevSmResourceSplit_flags;
 
-/** CUDA 12.4. */
+/** Types of device resources. CUDA 12.4. */
 typedef enum {
   CU_DEV_RESOURCE_TYPE_INVALID = 0,
   CU_DEV_RESOURCE_TYPE_SM = 1
 } CUdevResourceType;
 
-/** CUDA 12.4. */
+/** A number of multiprocessors. CUDA 12.4. */
 typedef struct CUdevSmResource_st {
   unsigned int smCount;
   unsigned int minSmPartitionSize;
   unsigned int smCoscheduledAlignment;
 } CUdevSmResource;
 
-/** CUDA 12.4. */
+/** A resource of a device. CUDA 12.4. */
 typedef struct CUdevResource_st {
   CUdevResourceType type;
   unsigned char _internal_padding[92];
@@ -2594,1381 +2640,1387 @@ typedef struct CUdevResource_st {
     unsigned char _oversize[48];
   };
 } CUdevResource_v1;
-/** CUDA 12.4. */
+/** A resource of a device. CUDA 12.4. */
 typedef CUdevResource_v1 CUdevResource;
 
-/** CUDA 12.9. */
+/** How bad a message is. CUDA 12.9. */
 typedef enum CUlogLevel_enum {
   CU_LOG_LEVEL_ERROR = 0,
   CU_LOG_LEVEL_WARNING = 1
 } CUlogLevel;
-/** CUDA 12.9. */
+/** A registered receiver of messages. CUDA 12.9. */
 typedef struct CUlogsCallbackEntry_st *CUlogsCallbackHandle;
-/** CUDA 12.9. */
+/** A function that gets messages. CUDA 12.9. */
 typedef void(CUDA_CB *CUlogsCallback)(void *data, CUlogLevel logLevel, char *message, size_t length);
-/** CUDA 12.9. */
+/** A position in the message log. CUDA 12.9. */
 typedef unsigned int CUlogIterator;
 
 /* ------------------------------------------------------------------ functions */
 
-/** CUDA 6.0. */
+/** Gives a sentence about an error code, a static string. CUDA 6.0. */
 CUresult CUDAAPI cuGetErrorString(CUresult error, const char **pStr);
 
-/** CUDA 6.0. */
+/** Gives the name of an error code, a static string. CUDA 6.0. */
 CUresult CUDAAPI cuGetErrorName(CUresult error, const char **pStr);
 
-/** CUDA 2.0. */
+/** Starts the driver; every other function but cuDriverGetVersion needs it. Flags must be 0. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuInit(unsigned int Flags);
 
-/** CUDA 2.2. */
+/** Gives the CUDA version of the driver: major * 1000 + minor * 10. CUDA 2.2. */
 CUresult CUDAAPI cuDriverGetVersion(int *driverVersion);
 
-/** CUDA 2.0. */
+/** Gives the handle of a device by its ordinal. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuDeviceGet(CUdevice *device, int ordinal);
 
-/** CUDA 2.0. */
+/** Counts the devices. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuDeviceGetCount(int *count);
 
-/** CUDA 2.0. */
+/** Writes the name of a device, cut to len bytes with its NUL. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuDeviceGetName(char *name, int len, CUdevice dev);
 
-/** CUDA 11.4. */
+/** Gives the identifier of a device, which stays the same over reboots. CUDA 9.2. */
 CUresult CUDAAPI cuDeviceGetUuid(CUuuid *uuid, CUdevice dev);
 
-/** CUDA 10.0. */
+/** Gives the Windows identifier of a device. NOT_SUPPORTED elsewhere. CUDA 10.0. */
 CUresult CUDAAPI cuDeviceGetLuid(char *luid, unsigned int *deviceNodeMask, CUdevice dev);
 
-/** CUDA 3.2. */
+/** Gives the memory of a device. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuDeviceTotalMem(size_t *bytes, CUdevice dev);
 
-/** CUDA 11.1. */
+/** Gives how many elements a 1D texture of linear memory can have. CUDA 11.1. */
 CUresult CUDAAPI cuDeviceGetTexture1DLinearMaxWidth(
     size_t *maxWidthInElements, CUarray_format format, unsigned numChannels, CUdevice dev);
 
-/** CUDA 2.0. */
+/** Reads a fact about a device. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev);
 
-/** CUDA 13.0. */
+/** Tells which atomic operations on host memory a device does by itself; one mask for each operation. CUDA 13.0. */
 CUresult CUDAAPI cuDeviceGetHostAtomicCapabilities(
     unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count, CUdevice dev);
 
-/** CUDA 10.2. */
+/** Fills attributes for synchronisation with NvSci. CUDA 10.2. */
 CUresult CUDAAPI cuDeviceGetNvSciSyncAttributes(void *nvSciSyncAttrList, CUdevice dev, int flags);
 
-/** CUDA 11.2. */
+/** Makes a pool the one that cuMemAllocAsync takes from on a device. CUDA 11.2. */
 CUresult CUDAAPI cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool);
 
-/** CUDA 11.2. */
+/** Gives the pool that cuMemAllocAsync takes from on a device. CUDA 11.2. */
 CUresult CUDAAPI cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev);
 
-/** CUDA 11.2. */
+/** Gives the pool that a device came with. CUDA 11.2. */
 CUresult CUDAAPI cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev);
 
-/** CUDA 11.4. */
+/** Tells whether contexts can be bound to part of a device. CUDA 11.4. */
 CUresult CUDAAPI cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev);
 
-/** CUDA 11.3. */
+/** Makes what remote devices have written visible. CUDA 11.3. */
 CUresult CUDAAPI cuFlushGPUDirectRDMAWrites(
     CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope);
 
-/** Deprecated. CUDA 2.0. */
+/** Reads some limits of a device. Replaced by cuDeviceGetAttribute. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuDeviceGetProperties(CUdevprop *prop, CUdevice dev);
 
-/** Deprecated. CUDA 2.0. */
+/** Gives the compute capability of a device. Replaced by cuDeviceGetAttribute. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuDeviceComputeCapability(int *major, int *minor, CUdevice dev);
 
-/** CUDA 7.0. */
+/** Gives the context that the runtime uses on a device, making it if need be, and counts one more user. CUDA 7.0. */
 CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev);
 
-/** CUDA 11.0. */
+/** Counts one user of the primary context less; the last release ends it. CUDA 7.0. */
 CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice dev);
 
-/** CUDA 11.0. */
+/** Sets the flags of the primary context. CUDA 7.0. */
 CUresult CUDAAPI cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags);
 
-/** CUDA 7.0. */
+/** Tells whether the primary context is alive, and its flags. CUDA 7.0. */
 CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active);
 
-/** CUDA 11.0. */
+/** Ends the primary context, whoever uses it. CUDA 7.0. */
 CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice dev);
 
-/** CUDA 12.5. */
+/** Makes a context and makes it current. ctxCreateParams may be NULL. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuCtxCreate(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev);
 
-/** CUDA 4.0. */
+/** Ends a context with all that belongs to it. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuCtxDestroy(CUcontext ctx);
 
-/** CUDA 4.0. */
+/** Makes a context current, on top of the thread's stack. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuCtxPushCurrent(CUcontext ctx);
 
-/** CUDA 4.0. */
+/** Takes the current context off the thread's stack. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuCtxPopCurrent(CUcontext *pctx);
 
-/** CUDA 4.0. */
+/** Replaces the current context; NULL takes it away. CUDA 4.0. */
 CUresult CUDAAPI cuCtxSetCurrent(CUcontext ctx);
 
-/** CUDA 4.0. */
+/** Gives the current context, or NULL. CUDA 4.0. */
 CUresult CUDAAPI cuCtxGetCurrent(CUcontext *pctx);
 
-/** CUDA 2.0. */
+/** Gives the device of the current context. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuCtxGetDevice(CUdevice *device);
 
-/** CUDA 13.0. */
+/** Gives the device of a context; NULL is the current one. CUDA 13.0. */
 CUresult CUDAAPI cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx);
 
-/** CUDA 7.0. */
+/** Gives the flags of the current context. CUDA 7.0. */
 CUresult CUDAAPI cuCtxGetFlags(unsigned int *flags);
 
-/** CUDA 12.1. */
+/** Sets the flags of the current context. CUDA 12.1. */
 CUresult CUDAAPI cuCtxSetFlags(unsigned int flags);
 
-/** CUDA 12.0. */
+/** Gives a number that no other context of the process has or had. CUDA 12.0. */
 CUresult CUDAAPI cuCtxGetId(CUcontext ctx, unsigned long long *ctxId);
 
-/** CUDA 2.0. */
+/** Waits until all work of the current context is done. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuCtxSynchronize(void);
 
-/** CUDA 13.0. */
+/** Waits until all work of a context is done. CUDA 13.0. */
 CUresult CUDAAPI cuCtxSynchronize_v2(CUcontext ctx);
 
-/** CUDA 3.1. */
+/** Asks for a limit of the current context; the driver may choose another. CUDA 3.1. */
 CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value);
 
-/** CUDA 3.1. */
+/** Reads a limit of the current context. CUDA 3.1. */
 CUresult CUDAAPI cuCtxGetLimit(size_t *pvalue, CUlimit limit);
 
-/** CUDA 3.2. */
+/** Gives the preferred split between L1 cache and shared memory. CUDA 3.2. */
 CUresult CUDAAPI cuCtxGetCacheConfig(CUfunc_cache *pconfig);
 
-/** CUDA 3.2. */
+/** Sets the preferred split between L1 cache and shared memory; a wish. CUDA 3.2. */
 CUresult CUDAAPI cuCtxSetCacheConfig(CUfunc_cache config);
 
-/** CUDA 3.2. */
+/** Gives the API version that a context was made with. CUDA 3.2. */
 CUresult CUDAAPI cuCtxGetApiVersion(CUcontext ctx, unsigned int *version);
 
-/** CUDA 5.5. */
+/** Gives the lowest and the highest priority; a smaller number is more urgent. CUDA 5.5. */
 CUresult CUDAAPI cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority);
 
-/** CUDA 11.0. */
+/** Gives persisting lines of the L2 cache back to normal use. CUDA 11.0. */
 CUresult CUDAAPI cuCtxResetPersistingL2Cache(void);
 
-/** CUDA 11.4. */
+/** Tells which part of the device the current context is bound to. CUDA 11.4. */
 CUresult CUDAAPI cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type);
 
-/** CUDA 12.5. */
+/** Records an event after all work of a context. CUDA 12.5. */
 CUresult CUDAAPI cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent);
 
-/** CUDA 12.5. */
+/** Lets all later work of a context wait for an event. CUDA 12.5. */
 CUresult CUDAAPI cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent);
 
-/** Deprecated. CUDA 2.0. */
+/** Counts one more user of the current context. Replaced by primary contexts. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuCtxAttach(CUcontext *pctx, unsigned int flags);
 
-/** Deprecated. CUDA 2.0. */
+/** Counts one user of a context less. Replaced by primary contexts. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuCtxDetach(CUcontext ctx);
 
-/** Deprecated. CUDA 4.2. */
+/** Gives the width of shared-memory banks. Deprecated. CUDA 4.2. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuCtxGetSharedMemConfig(CUsharedconfig *pConfig);
 
-/** Deprecated. CUDA 4.2. */
+/** Sets the width of shared-memory banks; a wish. Deprecated. CUDA 4.2. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuCtxSetSharedMemConfig(CUsharedconfig config);
 
-/** CUDA 2.0. */
+/** Loads a module from a file of PTX, cubin or fat binary. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuModuleLoad(CUmodule *module, const char *fname);
 
-/** CUDA 2.0. */
+/** Loads a module from memory: PTX text with its NUL, a cubin or a fat binary. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuModuleLoadData(CUmodule *module, const void *image);
 
-/** CUDA 2.1. */
+/** As cuModuleLoadData, with options for the compiler; those for output are written back. CUDA 2.1. */
 CUresult CUDAAPI cuModuleLoadDataEx(
     CUmodule *module, const void *image, unsigned int numOptions, CUjit_option *options, void **optionValues);
 
-/** CUDA 2.0. */
+/** Loads the part of a fat binary that suits the device. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin);
 
-/** CUDA 2.0. */
+/** Unloads a module of the current context. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuModuleUnload(CUmodule hmod);
 
-/** CUDA 11.7. */
+/** Tells whether functions are loaded at once or at first use. CUDA 11.7. */
 CUresult CUDAAPI cuModuleGetLoadingMode(CUmoduleLoadingMode *mode);
 
-/** CUDA 2.0. */
+/** Finds a kernel of a module by its mangled name. NOT_FOUND when there is none. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name);
 
-/** CUDA 12.4. */
+/** Counts the kernels of a module. CUDA 12.4. */
 CUresult CUDAAPI cuModuleGetFunctionCount(unsigned int *count, CUmodule mod);
 
-/** CUDA 12.4. */
+/** Lists kernels of a module. CUDA 12.4. */
 CUresult CUDAAPI cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunctions, CUmodule mod);
 
-/** CUDA 3.2. */
+/** Finds a variable of a module: address and size. Either output may be NULL. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuModuleGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name);
 
-/** CUDA 6.5. */
+/** Begins linking. The option values stay in use until cuLinkDestroy. CUDA 5.5. */
 CUresult CUDAAPI cuLinkCreate(
     unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut);
 
-/** CUDA 6.5. */
+/** Adds an image in memory to a link. CUDA 5.5. */
 CUresult CUDAAPI cuLinkAddData(
     CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned int numOptions,
     CUjit_option *options, void **optionValues);
 
-/** CUDA 6.5. */
+/** Adds a file to a link. CUDA 5.5. */
 CUresult CUDAAPI cuLinkAddFile(
     CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions, CUjit_option *options,
     void **optionValues);
 
-/** CUDA 5.5. */
+/** Ends linking; the image is the link's, until cuLinkDestroy. CUDA 5.5. */
 CUresult CUDAAPI cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut);
 
-/** CUDA 5.5. */
+/** Releases a link and its image. CUDA 5.5. */
 CUresult CUDAAPI cuLinkDestroy(CUlinkState state);
 
-/** Deprecated. CUDA 2.0. */
+/** Finds a texture reference of a module. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *name);
 
-/** Deprecated. CUDA 3.0. */
+/** Finds a surface reference of a module. Deprecated. CUDA 3.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const char *name);
 
-/** CUDA 12.0. */
+/** Loads code for all contexts, from memory. CUDA 12.0. */
 CUresult CUDAAPI cuLibraryLoadData(
     CUlibrary *library, const void *code, CUjit_option *jitOptions, void **jitOptionsValues,
     unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues,
     unsigned int numLibraryOptions);
 
-/** CUDA 12.0. */
+/** Loads code for all contexts, from a file. CUDA 12.0. */
 CUresult CUDAAPI cuLibraryLoadFromFile(
     CUlibrary *library, const char *fileName, CUjit_option *jitOptions, void **jitOptionsValues,
     unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues,
     unsigned int numLibraryOptions);
 
-/** CUDA 12.0. */
+/** Unloads a library. CUDA 12.0. */
 CUresult CUDAAPI cuLibraryUnload(CUlibrary library);
 
-/** CUDA 12.0. */
+/** Finds a kernel of a library by its mangled name. CUDA 12.0. */
 CUresult CUDAAPI cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name);
 
-/** CUDA 12.4. */
+/** Counts the kernels of a library. CUDA 12.4. */
 CUresult CUDAAPI cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib);
 
-/** CUDA 12.4. */
+/** Lists kernels of a library. CUDA 12.4. */
 CUresult CUDAAPI cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib);
 
-/** CUDA 12.0. */
+/** Gives a library's module in the current context. CUDA 12.0. */
 CUresult CUDAAPI cuLibraryGetModule(CUmodule *pMod, CUlibrary library);
 
-/** CUDA 12.0. */
+/** Gives a kernel's function in the current context. CUDA 12.0. */
 CUresult CUDAAPI cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel);
 
-/** CUDA 12.5. */
+/** Gives the library of a kernel. CUDA 12.5. */
 CUresult CUDAAPI cuKernelGetLibrary(CUlibrary *pLib, CUkernel kernel);
 
-/** CUDA 12.0. */
+/** Finds a variable of a library in the current context. CUDA 12.0. */
 CUresult CUDAAPI cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name);
 
-/** CUDA 12.0. */
+/** Finds a managed variable of a library. CUDA 12.0. */
 CUresult CUDAAPI cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name);
 
-/** CUDA 12.0. */
+/** Finds a function pointer of a library that host and device share. CUDA 12.0. */
 CUresult CUDAAPI cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol);
 
-/** CUDA 12.0. */
+/** Reads a fact about a kernel on a device. CUDA 12.0. */
 CUresult CUDAAPI cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev);
 
-/** CUDA 12.0. */
+/** Sets an attribute of a kernel on a device. CUDA 12.0. */
 CUresult CUDAAPI cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev);
 
-/** CUDA 12.0. */
+/** Sets the preferred split between L1 cache and shared memory for a kernel on a device. CUDA 12.0. */
 CUresult CUDAAPI cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice dev);
 
-/** CUDA 12.3. */
+/** Gives the mangled name of a kernel; the library's string. CUDA 12.3. */
 CUresult CUDAAPI cuKernelGetName(const char **name, CUkernel hfunc);
 
-/** CUDA 12.4. */
+/** Gives place and size of a kernel's parameter. INVALID_VALUE past the last. CUDA 12.4. */
 CUresult CUDAAPI cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t *paramOffset, size_t *paramSize);
 
-/** CUDA 3.2. */
+/** Gives the free and the whole memory of the current device. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemGetInfo(size_t *free, size_t *total);
 
-/** CUDA 3.2. */
+/** Allocates device memory, aligned to 256 bytes at least. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemAlloc(CUdeviceptr *dptr, size_t bytesize);
 
-/** CUDA 3.2. */
+/** Allocates device memory for rows, padded so that accesses to each row are aligned; gives the distance between rows.
+ *  CUDA 2.0 or earlier.
+ */
 CUresult CUDAAPI cuMemAllocPitch(
     CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes);
 
-/** CUDA 3.2. */
+/** Releases device memory, after the work that may use it. 0 is allowed. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemFree(CUdeviceptr dptr);
 
-/** CUDA 3.2. */
+/** Gives beginning and size of the allocation that an address is in. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemGetAddressRange(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr);
 
-/** CUDA 3.2. */
+/** Allocates pinned host memory. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemAllocHost(void **pp, size_t bytesize);
 
-/** CUDA 2.0. */
+/** Releases pinned host memory. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemFreeHost(void *p);
 
-/** CUDA 2.2. */
+/** Allocates pinned host memory with flags: portable, mapped, write-combined. CUDA 2.2. */
 CUresult CUDAAPI cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags);
 
-/** CUDA 3.2. */
+/** Gives the device's address of pinned host memory. CUDA 2.2. */
 CUresult CUDAAPI cuMemHostGetDevicePointer(CUdeviceptr *pdptr, void *p, unsigned int Flags);
 
-/** CUDA 2.3. */
+/** Gives the flags that pinned host memory was allocated with. CUDA 2.3. */
 CUresult CUDAAPI cuMemHostGetFlags(unsigned int *pFlags, void *p);
 
-/** CUDA 6.0. */
+/** Allocates memory that host and devices share; pages move to where they are used. CUDA 6.0. */
 CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags);
 
-/** CUDA 12.4. */
+/** Sets a function that hears of a device's memory running short. CUDA 12.4. */
 CUresult CUDAAPI cuDeviceRegisterAsyncNotification(
     CUdevice device, CUasyncCallback callbackFunc, void *userData, CUasyncCallbackHandle *callback);
 
-/** CUDA 12.4. */
+/** Ends such a notification. CUDA 12.4. */
 CUresult CUDAAPI cuDeviceUnregisterAsyncNotification(CUdevice device, CUasyncCallbackHandle callback);
 
-/** CUDA 4.1. */
+/** Finds a device by its PCI address. CUDA 4.1. */
 CUresult CUDAAPI cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId);
 
-/** CUDA 4.1. */
+/** Writes the PCI address of a device: domain:bus:device.function. CUDA 4.1. */
 CUresult CUDAAPI cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev);
 
-/** CUDA 4.1. */
+/** Gives a handle by which another process can open an event. CUDA 4.1. */
 CUresult CUDAAPI cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event);
 
-/** CUDA 4.1. */
+/** Opens an event of another process. CUDA 4.1. */
 CUresult CUDAAPI cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle);
 
-/** CUDA 4.1. */
+/** Gives a handle by which another process can open memory. CUDA 4.1. */
 CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr);
 
-/** CUDA 11.0. */
+/** Maps memory of another process. CUDA 4.1. */
 CUresult CUDAAPI cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags);
 
-/** CUDA 4.1. */
+/** Unmaps memory of another process. CUDA 4.1. */
 CUresult CUDAAPI cuIpcCloseMemHandle(CUdeviceptr dptr);
 
-/** CUDA 6.5. */
+/** Pins host memory that the program allocated. CUDA 4.0. */
 CUresult CUDAAPI cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags);
 
-/** CUDA 4.0. */
+/** Unpins host memory. CUDA 4.0. */
 CUresult CUDAAPI cuMemHostUnregister(void *p);
 
-/** CUDA 4.0. */
+/** Copies between any two addresses; what they are is found out. CUDA 4.0. */
 CUresult CUDAAPI cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount);
 
-/** CUDA 4.0. */
+/** Copies between the memory of two contexts. CUDA 4.0. */
 CUresult CUDAAPI cuMemcpyPeer(
     CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount);
 
-/** CUDA 3.2. */
+/** Copies from host to device. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpyHtoD(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount);
 
-/** CUDA 3.2. */
+/** Copies from device to host. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpyDtoH(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount);
 
-/** CUDA 3.2. */
+/** Copies within a device. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpyDtoD(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount);
 
-/** CUDA 3.2. */
+/** Copies from device memory to an array. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpyDtoA(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount);
 
-/** CUDA 3.2. */
+/** Copies from an array to device memory. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpyAtoD(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 
-/** CUDA 3.2. */
+/** Copies from host memory to an array. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpyHtoA(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount);
 
-/** CUDA 3.2. */
+/** Copies from an array to host memory. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpyAtoH(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 
-/** CUDA 3.2. */
+/** Copies between arrays. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpyAtoA(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 
-/** CUDA 3.2. */
+/** Copies a rectangle. The pitches must suit the device. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpy2D(const CUDA_MEMCPY2D *pCopy);
 
-/** CUDA 3.2. */
+/** Copies a rectangle of any pitch. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpy2DUnaligned(const CUDA_MEMCPY2D *pCopy);
 
-/** CUDA 3.2. */
+/** Copies a box. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpy3D(const CUDA_MEMCPY3D *pCopy);
 
-/** CUDA 4.0. */
+/** Copies a box between two contexts. CUDA 4.0. */
 CUresult CUDAAPI cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy);
 
-/** CUDA 4.0. */
+/** As cuMemcpy, in stream order. CUDA 4.0. */
 CUresult CUDAAPI cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream);
 
-/** CUDA 4.0. */
+/** As cuMemcpyPeer, in stream order. CUDA 4.0. */
 CUresult CUDAAPI cuMemcpyPeerAsync(
     CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount,
     CUstream hStream);
 
-/** CUDA 3.2. */
+/** As cuMemcpyHtoD, in stream order. From pageable memory it returns when that has been read. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpyHtoDAsync(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream);
 
-/** CUDA 3.2. */
+/** As cuMemcpyDtoH, in stream order. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
 
-/** CUDA 3.2. */
+/** As cuMemcpyDtoD, in stream order. CUDA 3.0. */
 CUresult CUDAAPI cuMemcpyDtoDAsync(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
 
-/** CUDA 3.2. */
+/** As cuMemcpyHtoA, in stream order. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpyHtoAAsync(
     CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream);
 
-/** CUDA 3.2. */
+/** As cuMemcpyAtoH, in stream order. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpyAtoHAsync(
     void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream);
 
-/** CUDA 3.2. */
+/** As cuMemcpy2D, in stream order. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpy2DAsync(const CUDA_MEMCPY2D *pCopy, CUstream hStream);
 
-/** CUDA 3.2. */
+/** As cuMemcpy3D, in stream order. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemcpy3DAsync(const CUDA_MEMCPY3D *pCopy, CUstream hStream);
 
-/** CUDA 4.0. */
+/** As cuMemcpy3DPeer, in stream order. CUDA 4.0. */
 CUresult CUDAAPI cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream);
 
-/** CUDA 13.0. */
+/** Copies many ranges in stream order; among themselves they have none. CUDA 12.8. */
 CUresult CUDAAPI cuMemcpyBatchAsync(
     CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs,
     size_t numAttrs, CUstream hStream);
 
-/** CUDA 13.0. */
+/** Copies many boxes in stream order; among themselves they have none. CUDA 12.8. */
 CUresult CUDAAPI cuMemcpy3DBatchAsync(
     size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream);
 
-/** CUDA 3.2. */
+/** Sets N bytes. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemsetD8(CUdeviceptr dstDevice, unsigned char uc, size_t N);
 
-/** CUDA 3.2. */
+/** Sets N values of 16 bits; the address must be aligned. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemsetD16(CUdeviceptr dstDevice, unsigned short us, size_t N);
 
-/** CUDA 3.2. */
+/** Sets N values of 32 bits; the address must be aligned. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemsetD32(CUdeviceptr dstDevice, unsigned int ui, size_t N);
 
-/** CUDA 3.2. */
+/** Sets a rectangle of bytes. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemsetD2D8(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height);
 
-/** CUDA 3.2. */
+/** Sets a rectangle of 16-bit values. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemsetD2D16(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height);
 
-/** CUDA 3.2. */
+/** Sets a rectangle of 32-bit values. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuMemsetD2D32(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height);
 
-/** CUDA 3.2. */
+/** As cuMemsetD8, in stream order. CUDA 3.2. */
 CUresult CUDAAPI cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream);
 
-/** CUDA 3.2. */
+/** As cuMemsetD16, in stream order. CUDA 3.2. */
 CUresult CUDAAPI cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream);
 
-/** CUDA 3.2. */
+/** As cuMemsetD32, in stream order. CUDA 3.2. */
 CUresult CUDAAPI cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream);
 
-/** CUDA 3.2. */
+/** As cuMemsetD2D8, in stream order. CUDA 3.2. */
 CUresult CUDAAPI cuMemsetD2D8Async(
     CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream);
 
-/** CUDA 3.2. */
+/** As cuMemsetD2D16, in stream order. CUDA 3.2. */
 CUresult CUDAAPI cuMemsetD2D16Async(
     CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream);
 
-/** CUDA 3.2. */
+/** As cuMemsetD2D32, in stream order. CUDA 3.2. */
 CUresult CUDAAPI cuMemsetD2D32Async(
     CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream);
 
-/** CUDA 3.2. */
+/** Makes an array of one or two dimensions. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuArrayCreate(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray);
 
-/** CUDA 3.2. */
+/** Describes an array of one or two dimensions. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray);
 
-/** CUDA 11.1. */
+/** Describes how a sparse array is tiled. CUDA 11.1. */
 CUresult CUDAAPI cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUarray array);
 
-/** CUDA 11.1. */
+/** Describes how a sparse mipmapped array is tiled. CUDA 11.1. */
 CUresult CUDAAPI cuMipmappedArrayGetSparseProperties(
     CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUmipmappedArray mipmap);
 
-/** CUDA 11.6. */
+/** Gives size and alignment of the memory that an array needs. CUDA 11.6. */
 CUresult CUDAAPI cuArrayGetMemoryRequirements(
     CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array, CUdevice device);
 
-/** CUDA 11.6. */
+/** Gives size and alignment of the memory that a mipmapped array needs. CUDA 11.6. */
 CUresult CUDAAPI cuMipmappedArrayGetMemoryRequirements(
     CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUmipmappedArray mipmap, CUdevice device);
 
-/** CUDA 11.2. */
+/** Gives one plane of an array of several. CUDA 11.2. */
 CUresult CUDAAPI cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray, unsigned int planeIdx);
 
-/** CUDA 2.0. */
+/** Destroys an array. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuArrayDestroy(CUarray hArray);
 
-/** CUDA 3.2. */
+/** Makes an array of up to three dimensions, layered or of cube maps. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray);
 
-/** CUDA 3.2. */
+/** Describes an array. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray);
 
-/** CUDA 5.0. */
+/** Makes an array with levels of detail. CUDA 5.0. */
 CUresult CUDAAPI cuMipmappedArrayCreate(
     CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc, unsigned int numMipmapLevels);
 
-/** CUDA 5.0. */
+/** Gives one level of a mipmapped array; it belongs to that array. CUDA 5.0. */
 CUresult CUDAAPI cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray, unsigned int level);
 
-/** CUDA 5.0. */
+/** Destroys a mipmapped array. CUDA 5.0. */
 CUresult CUDAAPI cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray);
 
-/** CUDA 11.7. */
+/** Gives a handle of the operating system for a range of memory. CUDA 11.7. */
 CUresult CUDAAPI cuMemGetHandleForAddressRange(
     void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags);
 
-/** CUDA 12.6. */
+/** Decompresses many ranges in stream order. CUDA 12.6. */
 CUresult CUDAAPI cuMemBatchDecompressAsync(
     CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream);
 
-/** CUDA 10.2. */
+/** Reserves addresses without memory. CUDA 10.2. */
 CUresult CUDAAPI cuMemAddressReserve(
     CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags);
 
-/** CUDA 10.2. */
+/** Releases reserved addresses. CUDA 10.2. */
 CUresult CUDAAPI cuMemAddressFree(CUdeviceptr ptr, size_t size);
 
-/** CUDA 10.2. */
+/** Allocates memory without addresses. CUDA 10.2. */
 CUresult CUDAAPI cuMemCreate(
     CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags);
 
-/** CUDA 10.2. */
+/** Releases a handle of such memory; it lives on while it is mapped. CUDA 10.2. */
 CUresult CUDAAPI cuMemRelease(CUmemGenericAllocationHandle handle);
 
-/** CUDA 10.2. */
+/** Maps memory at reserved addresses; access is still to be granted. CUDA 10.2. */
 CUresult CUDAAPI cuMemMap(
     CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags);
 
-/** CUDA 11.1. */
+/** Maps memory into tiles of sparse arrays, in stream order. CUDA 11.1. */
 CUresult CUDAAPI cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream);
 
-/** CUDA 10.2. */
+/** Unmaps memory. CUDA 10.2. */
 CUresult CUDAAPI cuMemUnmap(CUdeviceptr ptr, size_t size);
 
-/** CUDA 10.2. */
+/** Grants devices access to mapped addresses. CUDA 10.2. */
 CUresult CUDAAPI cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count);
 
-/** CUDA 10.2. */
+/** Tells what access a device has to an address. CUDA 10.2. */
 CUresult CUDAAPI cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr);
 
-/** CUDA 10.2. */
+/** Gives a handle by which another process can import memory. CUDA 10.2. */
 CUresult CUDAAPI cuMemExportToShareableHandle(
     void *shareableHandle, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handleType,
     unsigned long long flags);
 
-/** CUDA 10.2. */
+/** Imports memory of another process. CUDA 10.2. */
 CUresult CUDAAPI cuMemImportFromShareableHandle(
     CUmemGenericAllocationHandle *handle, void *osHandle, CUmemAllocationHandleType shHandleType);
 
-/** CUDA 10.2. */
+/** Gives the unit of sizes and addresses of such memory. CUDA 10.2. */
 CUresult CUDAAPI cuMemGetAllocationGranularity(
     size_t *granularity, const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags option);
 
-/** CUDA 10.2. */
+/** Describes such memory. CUDA 10.2. */
 CUresult CUDAAPI cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle);
 
-/** CUDA 11.0. */
+/** Gives the handle of the memory at an address, counting one more user. CUDA 11.0. */
 CUresult CUDAAPI cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr);
 
-/** CUDA 11.2. */
+/** Releases memory in stream order. CUDA 11.2. */
 CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream);
 
-/** CUDA 11.2. */
+/** Allocates memory in stream order, from the device's current pool. CUDA 11.2. */
 CUresult CUDAAPI cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream);
 
-/** CUDA 11.2. */
+/** Gives memory that is not in use back to the system, down to a size. CUDA 11.2. */
 CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep);
 
-/** CUDA 11.2. */
+/** Sets an attribute of a pool. CUDA 11.2. */
 CUresult CUDAAPI cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value);
 
-/** CUDA 11.2. */
+/** Reads an attribute of a pool. CUDA 11.2. */
 CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value);
 
-/** CUDA 11.2. */
+/** Grants devices access to a pool. CUDA 11.2. */
 CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count);
 
-/** CUDA 11.2. */
+/** Tells what access a device has to a pool. CUDA 11.2. */
 CUresult CUDAAPI cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location);
 
-/** CUDA 11.2. */
+/** Makes a pool. CUDA 11.2. */
 CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps);
 
-/** CUDA 11.2. */
+/** Destroys a pool when its last allocation is released. CUDA 11.2. */
 CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool);
 
-/** CUDA 13.0. */
+/** Gives the pool that a location came with. CUDA 13.0. */
 CUresult CUDAAPI cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type);
 
-/** CUDA 13.0. */
+/** Gives the current pool of a location. CUDA 13.0. */
 CUresult CUDAAPI cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type);
 
-/** CUDA 13.0. */
+/** Makes a pool the current one of a location. CUDA 13.0. */
 CUresult CUDAAPI cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool);
 
-/** CUDA 11.2. */
+/** Allocates memory from a pool in stream order. CUDA 11.2. */
 CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream);
 
-/** CUDA 11.2. */
+/** Gives a handle by which another process can import a pool. CUDA 11.2. */
 CUresult CUDAAPI cuMemPoolExportToShareableHandle(
     void *handle_out, CUmemoryPool pool, CUmemAllocationHandleType handleType, unsigned long long flags);
 
-/** CUDA 11.2. */
+/** Imports a pool of another process. CUDA 11.2. */
 CUresult CUDAAPI cuMemPoolImportFromShareableHandle(
     CUmemoryPool *pool_out, void *handle, CUmemAllocationHandleType handleType, unsigned long long flags);
 
-/** CUDA 11.2. */
+/** Describes an allocation for a process that imported its pool. CUDA 11.2. */
 CUresult CUDAAPI cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr);
 
-/** CUDA 11.2. */
+/** Maps an allocation of an imported pool. CUDA 11.2. */
 CUresult CUDAAPI cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData);
 
-/** CUDA 12.1. */
+/** Makes an object through which one write reaches several devices. CUDA 12.1. */
 CUresult CUDAAPI cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle, const CUmulticastObjectProp *prop);
 
-/** CUDA 12.1. */
+/** Adds a device to a multicast object. CUDA 12.1. */
 CUresult CUDAAPI cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUdevice dev);
 
-/** CUDA 12.1. */
+/** Binds memory to a multicast object. CUDA 12.1. */
 CUresult CUDAAPI cuMulticastBindMem(
     CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUmemGenericAllocationHandle memHandle, size_t memOffset,
     size_t size, unsigned long long flags);
 
-/** CUDA 12.1. */
+/** Binds memory at an address to a multicast object. CUDA 12.1. */
 CUresult CUDAAPI cuMulticastBindAddr(
     CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUdeviceptr memptr, size_t size, unsigned long long flags);
 
-/** CUDA 12.1. */
+/** Unbinds a device's memory from a multicast object. CUDA 12.1. */
 CUresult CUDAAPI cuMulticastUnbind(CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset, size_t size);
 
-/** CUDA 12.1. */
+/** Gives the unit of sizes of a multicast object. CUDA 12.1. */
 CUresult CUDAAPI cuMulticastGetGranularity(
     size_t *granularity, const CUmulticastObjectProp *prop, CUmulticastGranularity_flags option);
 
-/** CUDA 4.0. */
+/** Reads a fact about an address. INVALID_VALUE when the driver does not know it. CUDA 4.0. */
 CUresult CUDAAPI cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr);
 
-/** CUDA 12.2. */
+/** Moves pages of managed memory to a location in stream order. CUDA 8.0. */
 CUresult CUDAAPI cuMemPrefetchAsync(
     CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream);
 
-/** CUDA 12.2. */
+/** Advises how managed memory will be used. CUDA 8.0. */
 CUresult CUDAAPI cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location);
 
-/** CUDA 13.0. */
+/** Moves pages of many ranges in stream order. CUDA 13.0. */
 CUresult CUDAAPI cuMemPrefetchBatchAsync(
     CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
     size_t numPrefetchLocs, unsigned long long flags, CUstream hStream);
 
-/** CUDA 13.0. */
+/** Says in stream order that contents are of no use any more. CUDA 13.0. */
 CUresult CUDAAPI cuMemDiscardBatchAsync(
     CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream);
 
-/** CUDA 13.0. */
+/** Discards contents and moves the pages, in stream order. CUDA 13.0. */
 CUresult CUDAAPI cuMemDiscardAndPrefetchBatchAsync(
     CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
     size_t numPrefetchLocs, unsigned long long flags, CUstream hStream);
 
-/** CUDA 8.0. */
+/** Reads an attribute of a range of managed memory. CUDA 8.0. */
 CUresult CUDAAPI cuMemRangeGetAttribute(
     void *data, size_t dataSize, CUmem_range_attribute attribute, CUdeviceptr devPtr, size_t count);
 
-/** CUDA 8.0. */
+/** Reads several attributes of a range of managed memory. CUDA 8.0. */
 CUresult CUDAAPI cuMemRangeGetAttributes(
     void **data, size_t *dataSizes, CUmem_range_attribute *attributes, size_t numAttributes, CUdeviceptr devPtr,
     size_t count);
 
-/** CUDA 6.0. */
+/** Sets an attribute of an allocation. CUDA 6.0. */
 CUresult CUDAAPI cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr);
 
-/** CUDA 7.0. */
+/** Reads several facts about an address; unknown addresses give zeros. CUDA 7.0. */
 CUresult CUDAAPI cuPointerGetAttributes(
     unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr);
 
-/** CUDA 2.0. */
+/** Makes a stream. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuStreamCreate(CUstream *phStream, unsigned int Flags);
 
-/** CUDA 5.5. */
+/** Makes a stream with a priority, limited to what the device has. CUDA 5.5. */
 CUresult CUDAAPI cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority);
 
-/** CUDA 5.5. */
+/** Gives the priority of a stream. CUDA 5.5. */
 CUresult CUDAAPI cuStreamGetPriority(CUstream hStream, int *priority);
 
-/** CUDA 12.8. */
+/** Gives the device of a stream. CUDA 12.8. */
 CUresult CUDAAPI cuStreamGetDevice(CUstream hStream, CUdevice *device);
 
-/** CUDA 5.5. */
+/** Gives the flags of a stream. CUDA 5.5. */
 CUresult CUDAAPI cuStreamGetFlags(CUstream hStream, unsigned int *flags);
 
-/** CUDA 12.0. */
+/** Gives a number that no other stream of the process has or had. CUDA 12.0. */
 CUresult CUDAAPI cuStreamGetId(CUstream hStream, unsigned long long *streamId);
 
-/** CUDA 9.2. */
+/** Gives the context of a stream. CUDA 9.2. */
 CUresult CUDAAPI cuStreamGetCtx(CUstream hStream, CUcontext *pctx);
 
-/** CUDA 12.5. */
+/** Gives the context, or the green context, of a stream. CUDA 12.5. */
 CUresult CUDAAPI cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx);
 
-/** CUDA 3.2. */
+/** Lets later work of a stream wait for an event. It returns at once. CUDA 3.2. */
 CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags);
 
-/** CUDA 5.0. */
+/** Calls a host function in stream order; later work waits for it. It must call no CUDA. CUDA 5.0. */
 CUresult CUDAAPI cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags);
 
-/** CUDA 10.1. */
+/** From now on work on a stream becomes nodes of a graph instead of running. CUDA 10.0. */
 CUresult CUDAAPI cuStreamBeginCapture(CUstream hStream, CUstreamCaptureMode mode);
 
-/** CUDA 12.3. */
+/** As cuStreamBeginCapture, into a graph that exists. CUDA 12.3. */
 CUresult CUDAAPI cuStreamBeginCaptureToGraph(
     CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
     size_t numDependencies, CUstreamCaptureMode mode);
 
-/** CUDA 10.1. */
+/** Replaces the calling thread's capture mode and gives the old one. CUDA 10.1. */
 CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
 
-/** CUDA 10.0. */
+/** Ends a capture and gives the graph. CUDA 10.0. */
 CUresult CUDAAPI cuStreamEndCapture(CUstream hStream, CUgraph *phGraph);
 
-/** CUDA 10.0. */
+/** Tells whether a stream is being captured. CUDA 10.0. */
 CUresult CUDAAPI cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus);
 
-/** CUDA 12.3. */
+/** Describes the capture of a stream: its id, graph and where the next node will be attached. CUDA 10.1. */
 CUresult CUDAAPI cuStreamGetCaptureInfo(
     CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
     const CUgraphNode **dependencies_out, const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out);
 
-/** CUDA 12.3. */
+/** Changes where the next captured node will be attached. CUDA 11.3. */
 CUresult CUDAAPI cuStreamUpdateCaptureDependencies(
     CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies,
     unsigned int flags);
 
-/** CUDA 6.0. */
+/** Says from which stream managed memory is used, so that others need not wait. CUDA 6.0. */
 CUresult CUDAAPI cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags);
 
-/** CUDA 2.0. */
+/** Tells whether all work of a stream is done: NOT_READY if not. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuStreamQuery(CUstream hStream);
 
-/** CUDA 2.0. */
+/** Waits until all work of a stream is done. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuStreamSynchronize(CUstream hStream);
 
-/** CUDA 4.0. */
+/** Destroys a stream; its work is still done. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuStreamDestroy(CUstream hStream);
 
-/** CUDA 11.0. */
+/** Copies the attributes of a stream. CUDA 11.0. */
 CUresult CUDAAPI cuStreamCopyAttributes(CUstream dst, CUstream src);
 
-/** CUDA 11.0. */
+/** Reads an attribute of a stream. CUDA 11.0. */
 CUresult CUDAAPI cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value_out);
 
-/** CUDA 11.0. */
+/** Sets an attribute of a stream. CUDA 11.0. */
 CUresult CUDAAPI cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *value);
 
-/** CUDA 2.0. */
+/** Makes an event. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuEventCreate(CUevent *phEvent, unsigned int Flags);
 
-/** CUDA 2.0. */
+/** Records an event in stream order; earlier recordings are forgotten. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuEventRecord(CUevent hEvent, CUstream hStream);
 
-/** CUDA 11.1. */
+/** As cuEventRecord, with flags. CUDA 11.1. */
 CUresult CUDAAPI cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags);
 
-/** CUDA 2.0. */
+/** Tells whether the work before an event is done: NOT_READY if not. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuEventQuery(CUevent hEvent);
 
-/** CUDA 2.0. */
+/** Waits until the work before an event is done. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuEventSynchronize(CUevent hEvent);
 
-/** CUDA 4.0. */
+/** Destroys an event. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuEventDestroy(CUevent hEvent);
 
-/** CUDA 12.8. */
+/** Gives the milliseconds between two events. NOT_READY while either is pending. CUDA 2.0 or earlier. */
 CUresult CUDAAPI cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd);
 
-/** CUDA 10.0. */
+/** Imports memory of another API. CUDA 10.0. */
 CUresult CUDAAPI cuImportExternalMemory(
     CUexternalMemory *extMem_out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc);
 
-/** CUDA 10.0. */
+/** Maps imported memory as a buffer. CUDA 10.0. */
 CUresult CUDAAPI cuExternalMemoryGetMappedBuffer(
     CUdeviceptr *devPtr, CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *bufferDesc);
 
-/** CUDA 10.0. */
+/** Maps imported memory as an array. CUDA 10.0. */
 CUresult CUDAAPI cuExternalMemoryGetMappedMipmappedArray(
     CUmipmappedArray *mipmap, CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *mipmapDesc);
 
-/** CUDA 10.0. */
+/** Releases imported memory. CUDA 10.0. */
 CUresult CUDAAPI cuDestroyExternalMemory(CUexternalMemory extMem);
 
-/** CUDA 10.0. */
+/** Imports a semaphore of another API. CUDA 10.0. */
 CUresult CUDAAPI cuImportExternalSemaphore(
     CUexternalSemaphore *extSem_out, const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *semHandleDesc);
 
-/** CUDA 10.0. */
+/** Signals imported semaphores in stream order. CUDA 10.0. */
 CUresult CUDAAPI cuSignalExternalSemaphoresAsync(
     const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray,
     unsigned int numExtSems, CUstream stream);
 
-/** CUDA 10.0. */
+/** Waits for imported semaphores in stream order. CUDA 10.0. */
 CUresult CUDAAPI cuWaitExternalSemaphoresAsync(
     const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray,
     unsigned int numExtSems, CUstream stream);
 
-/** CUDA 10.0. */
+/** Releases an imported semaphore. CUDA 10.0. */
 CUresult CUDAAPI cuDestroyExternalSemaphore(CUexternalSemaphore extSem);
 
-/** CUDA 11.7. */
+/** Lets a stream wait until a word in memory fulfils a condition. CUDA 8.0. */
 CUresult CUDAAPI cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 
-/** CUDA 11.7. */
+/** As cuStreamWaitValue32, for 64 bits. CUDA 9.0. */
 CUresult CUDAAPI cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 
-/** CUDA 11.7. */
+/** Writes a word to memory in stream order. CUDA 8.0. */
 CUresult CUDAAPI cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 
-/** CUDA 11.7. */
+/** As cuStreamWriteValue32, for 64 bits. CUDA 9.0. */
 CUresult CUDAAPI cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 
-/** CUDA 11.7. */
+/** Does several waits and writes in stream order. CUDA 8.0. */
 CUresult CUDAAPI cuStreamBatchMemOp(
     CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
 
-/** CUDA 2.2. */
+/** Reads a fact about a function. CUDA 2.2. */
 CUresult CUDAAPI cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc);
 
-/** CUDA 9.0. */
+/** Sets an attribute of a function. CUDA 9.0. */
 CUresult CUDAAPI cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value);
 
-/** CUDA 3.0. */
+/** Sets the preferred split between L1 cache and shared memory for a function. CUDA 3.0. */
 CUresult CUDAAPI cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config);
 
-/** CUDA 11.0. */
+/** Gives the module of a function. CUDA 11.0. */
 CUresult CUDAAPI cuFuncGetModule(CUmodule *hmod, CUfunction hfunc);
 
-/** CUDA 12.3. */
+/** Gives the mangled name of a function; the module's string. CUDA 12.3. */
 CUresult CUDAAPI cuFuncGetName(const char **name, CUfunction hfunc);
 
-/** CUDA 12.4. */
+/** Gives place and size of a function's parameter. INVALID_VALUE past the last. CUDA 12.4. */
 CUresult CUDAAPI cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t *paramOffset, size_t *paramSize);
 
-/** CUDA 12.4. */
+/** Tells whether a function has been loaded. CUDA 12.4. */
 CUresult CUDAAPI cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function);
 
-/** CUDA 12.4. */
+/** Loads a function now instead of at its first launch. CUDA 12.4. */
 CUresult CUDAAPI cuFuncLoad(CUfunction function);
 
-/** CUDA 4.0. */
+/** Runs a kernel in stream order. kernelParams points to its arguments, which are copied before the call returns; or
+ *  extra describes a buffer of them. CUDA 4.0.
+ */
 CUresult CUDAAPI cuLaunchKernel(
     CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
     unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
     void **kernelParams, void **extra);
 
-/** CUDA 11.6. */
+/** Runs a kernel with attributes: cluster, priority, cooperation and more. CUDA 11.6. */
 CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra);
 
-/** CUDA 9.0. */
+/** Runs a kernel whose blocks are all resident at once, so that they can wait for one another.
+ *  COOPERATIVE_LAUNCH_TOO_LARGE when they do not fit. CUDA 9.0.
+ */
 CUresult CUDAAPI cuLaunchCooperativeKernel(
     CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
     unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams);
 
-/** Deprecated. CUDA 9.0. */
+/** Runs cooperative kernels on several devices. Deprecated. CUDA 9.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuLaunchCooperativeKernelMultiDevice(
     CUDA_LAUNCH_PARAMS *launchParamsList, unsigned int numDevices, unsigned int flags);
 
-/** CUDA 10.0. */
+/** Calls a host function in stream order. It must call no CUDA. CUDA 10.0. */
 CUresult CUDAAPI cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData);
 
-/** Deprecated. CUDA 2.0. */
+/** Sets the block of the next launch. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z);
 
-/** Deprecated. CUDA 2.0. */
+/** Sets the dynamic shared memory of the next launch. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuFuncSetSharedSize(CUfunction hfunc, unsigned int bytes);
 
-/** Deprecated. CUDA 2.0. */
+/** Sets the size of a function's parameters. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuParamSetSize(CUfunction hfunc, unsigned int numbytes);
 
-/** Deprecated. CUDA 2.0. */
+/** Sets an integer parameter. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuParamSeti(CUfunction hfunc, int offset, unsigned int value);
 
-/** Deprecated. CUDA 2.0. */
+/** Sets a float parameter. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuParamSetf(CUfunction hfunc, int offset, float value);
 
-/** Deprecated. CUDA 2.0. */
+/** Sets any parameter. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuParamSetv(CUfunction hfunc, int offset, void *ptr, unsigned int numbytes);
 
-/** Deprecated. CUDA 2.0. */
+/** Runs one block. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuLaunch(CUfunction f);
 
-/** Deprecated. CUDA 2.0. */
+/** Runs a grid. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuLaunchGrid(CUfunction f, int grid_width, int grid_height);
 
-/** Deprecated. CUDA 2.0. */
+/** Runs a grid in stream order. Replaced by cuLaunchKernel. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height, CUstream hStream);
 
-/** Deprecated. CUDA 2.0. */
+/** Makes a texture reference known to a function. Without effect. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef);
 
-/** Deprecated. CUDA 4.2. */
+/** Sets the width of shared-memory banks for a function; a wish. Deprecated. CUDA 4.2. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config);
 
-/** CUDA 10.0. */
+/** Makes an empty graph. CUDA 10.0. */
 CUresult CUDAAPI cuGraphCreate(CUgraph *phGraph, unsigned int flags);
 
-/** CUDA 12.0. */
+/** Adds a kernel launch to a graph. CUDA 10.0. */
 CUresult CUDAAPI cuGraphAddKernelNode(
     CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
     const CUDA_KERNEL_NODE_PARAMS *nodeParams);
 
-/** CUDA 12.0. */
+/** Describes a kernel node. CUDA 10.0. */
 CUresult CUDAAPI cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS *nodeParams);
 
-/** CUDA 12.0. */
+/** Changes a kernel node. CUDA 10.0. */
 CUresult CUDAAPI cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams);
 
-/** CUDA 10.0. */
+/** Adds a copy to a graph. CUDA 10.0. */
 CUresult CUDAAPI cuGraphAddMemcpyNode(
     CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
     const CUDA_MEMCPY3D *copyParams, CUcontext ctx);
 
-/** CUDA 10.0. */
+/** Describes a copy node. CUDA 10.0. */
 CUresult CUDAAPI cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams);
 
-/** CUDA 10.0. */
+/** Changes a copy node. CUDA 10.0. */
 CUresult CUDAAPI cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams);
 
-/** CUDA 10.0. */
+/** Adds a memory set to a graph. CUDA 10.0. */
 CUresult CUDAAPI cuGraphAddMemsetNode(
     CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
     const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx);
 
-/** CUDA 10.0. */
+/** Describes a set node. CUDA 10.0. */
 CUresult CUDAAPI cuGraphMemsetNodeGetParams(CUgraphNode hNode, CUDA_MEMSET_NODE_PARAMS *nodeParams);
 
-/** CUDA 10.0. */
+/** Changes a set node. CUDA 10.0. */
 CUresult CUDAAPI cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams);
 
-/** CUDA 10.0. */
+/** Adds a call of a host function to a graph. CUDA 10.0. */
 CUresult CUDAAPI cuGraphAddHostNode(
     CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
     const CUDA_HOST_NODE_PARAMS *nodeParams);
 
-/** CUDA 10.0. */
+/** Describes a host node. CUDA 10.0. */
 CUresult CUDAAPI cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS *nodeParams);
 
-/** CUDA 10.0. */
+/** Changes a host node. CUDA 10.0. */
 CUresult CUDAAPI cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams);
 
-/** CUDA 10.0. */
+/** Adds a copy of a graph to a graph, as one node. CUDA 10.0. */
 CUresult CUDAAPI cuGraphAddChildGraphNode(
     CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
     CUgraph childGraph);
 
-/** CUDA 10.0. */
+/** Gives the graph of a child node. CUDA 10.0. */
 CUresult CUDAAPI cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph);
 
-/** CUDA 10.0. */
+/** Adds a node that does nothing but join others. CUDA 10.0. */
 CUresult CUDAAPI cuGraphAddEmptyNode(
     CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies);
 
-/** CUDA 11.1. */
+/** Adds the recording of an event to a graph. CUDA 11.1. */
 CUresult CUDAAPI cuGraphAddEventRecordNode(
     CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event);
 
-/** CUDA 11.1. */
+/** Gives the event of a record node. CUDA 11.1. */
 CUresult CUDAAPI cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent *event_out);
 
-/** CUDA 11.1. */
+/** Changes the event of a record node. CUDA 11.1. */
 CUresult CUDAAPI cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event);
 
-/** CUDA 11.1. */
+/** Adds a wait for an event to a graph. CUDA 11.1. */
 CUresult CUDAAPI cuGraphAddEventWaitNode(
     CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event);
 
-/** CUDA 11.1. */
+/** Gives the event of a wait node. CUDA 11.1. */
 CUresult CUDAAPI cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *event_out);
 
-/** CUDA 11.1. */
+/** Changes the event of a wait node. CUDA 11.1. */
 CUresult CUDAAPI cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event);
 
-/** CUDA 11.2. */
+/** Adds signals of imported semaphores to a graph. CUDA 11.2. */
 CUresult CUDAAPI cuGraphAddExternalSemaphoresSignalNode(
     CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
     const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams);
 
-/** CUDA 11.2. */
+/** Describes a signal node; the arrays are the node's. CUDA 11.2. */
 CUresult CUDAAPI cuGraphExternalSemaphoresSignalNodeGetParams(
     CUgraphNode hNode, CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *params_out);
 
-/** CUDA 11.2. */
+/** Changes a signal node. CUDA 11.2. */
 CUresult CUDAAPI cuGraphExternalSemaphoresSignalNodeSetParams(
     CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams);
 
-/** CUDA 11.2. */
+/** Adds waits for imported semaphores to a graph. CUDA 11.2. */
 CUresult CUDAAPI cuGraphAddExternalSemaphoresWaitNode(
     CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
     const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams);
 
-/** CUDA 11.2. */
+/** Describes a semaphore-wait node; the arrays are the node's. CUDA 11.2. */
 CUresult CUDAAPI cuGraphExternalSemaphoresWaitNodeGetParams(
     CUgraphNode hNode, CUDA_EXT_SEM_WAIT_NODE_PARAMS *params_out);
 
-/** CUDA 11.2. */
+/** Changes a semaphore-wait node. CUDA 11.2. */
 CUresult CUDAAPI cuGraphExternalSemaphoresWaitNodeSetParams(
     CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams);
 
-/** CUDA 11.7. */
+/** Adds waits and writes of memory words to a graph. CUDA 11.7. */
 CUresult CUDAAPI cuGraphAddBatchMemOpNode(
     CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
     const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
 
-/** CUDA 11.7. */
+/** Describes a memory-word node; the array is the node's. CUDA 11.7. */
 CUresult CUDAAPI cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode, CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out);
 
-/** CUDA 11.7. */
+/** Changes a memory-word node. CUDA 11.7. */
 CUresult CUDAAPI cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
 
-/** CUDA 11.7. */
+/** Changes a memory-word node of an executable graph. CUDA 11.7. */
 CUresult CUDAAPI cuGraphExecBatchMemOpNodeSetParams(
     CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
 
-/** CUDA 11.4. */
+/** Adds an allocation to a graph; its address is known at once. CUDA 11.4. */
 CUresult CUDAAPI cuGraphAddMemAllocNode(
     CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
     CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams);
 
-/** CUDA 11.4. */
+/** Describes an allocation node. CUDA 11.4. */
 CUresult CUDAAPI cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out);
 
-/** CUDA 11.4. */
+/** Adds a release to a graph. CUDA 11.4. */
 CUresult CUDAAPI cuGraphAddMemFreeNode(
     CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
     CUdeviceptr dptr);
 
-/** CUDA 11.4. */
+/** Gives the address of a release node. CUDA 11.4. */
 CUresult CUDAAPI cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out);
 
-/** CUDA 11.4. */
+/** Gives memory that graphs do not use back to the system. CUDA 11.4. */
 CUresult CUDAAPI cuDeviceGraphMemTrim(CUdevice device);
 
-/** CUDA 11.4. */
+/** Reads how much memory graphs use. CUDA 11.4. */
 CUresult CUDAAPI cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value);
 
-/** CUDA 11.4. */
+/** Resets a high-water mark of graph memory. CUDA 11.4. */
 CUresult CUDAAPI cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value);
 
-/** CUDA 10.0. */
+/** Copies a graph. CUDA 10.0. */
 CUresult CUDAAPI cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph);
 
-/** CUDA 10.0. */
+/** Finds the copy of a node in a cloned graph. CUDA 10.0. */
 CUresult CUDAAPI cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalNode, CUgraph hClonedGraph);
 
-/** CUDA 10.0. */
+/** Gives the type of a node. CUDA 10.0. */
 CUresult CUDAAPI cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type);
 
-/** CUDA 10.0. */
+/** Lists the nodes of a graph; with nodes NULL it counts them. CUDA 10.0. */
 CUresult CUDAAPI cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes);
 
-/** CUDA 10.0. */
+/** Lists the nodes without dependencies; with NULL it counts them. CUDA 10.0. */
 CUresult CUDAAPI cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes, size_t *numRootNodes);
 
-/** CUDA 12.3. */
+/** Lists the edges of a graph; with NULL it counts them. CUDA 10.0. */
 CUresult CUDAAPI cuGraphGetEdges(
     CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *edgeData, size_t *numEdges);
 
-/** CUDA 12.3. */
+/** Lists what a node waits for; with NULL it counts them. CUDA 10.0. */
 CUresult CUDAAPI cuGraphNodeGetDependencies(
     CUgraphNode hNode, CUgraphNode *dependencies, CUgraphEdgeData *edgeData, size_t *numDependencies);
 
-/** CUDA 12.3. */
+/** Lists what waits for a node; with NULL it counts them. CUDA 10.0. */
 CUresult CUDAAPI cuGraphNodeGetDependentNodes(
     CUgraphNode hNode, CUgraphNode *dependentNodes, CUgraphEdgeData *edgeData, size_t *numDependentNodes);
 
-/** CUDA 12.3. */
+/** Adds edges to a graph. CUDA 10.0. */
 CUresult CUDAAPI cuGraphAddDependencies(
     CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData,
     size_t numDependencies);
 
-/** CUDA 12.3. */
+/** Takes edges out of a graph. CUDA 10.0. */
 CUresult CUDAAPI cuGraphRemoveDependencies(
     CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData,
     size_t numDependencies);
 
-/** CUDA 10.0. */
+/** Takes a node out of its graph. CUDA 10.0. */
 CUresult CUDAAPI cuGraphDestroyNode(CUgraphNode hNode);
 
-/** CUDA 11.4. */
+/** Makes a graph executable. CUDA 10.0. */
 CUresult CUDAAPI cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags);
 
-/** CUDA 12.0. */
+/** Makes a graph executable, and says what stood in the way. CUDA 12.0. */
 CUresult CUDAAPI cuGraphInstantiateWithParams(
     CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams);
 
-/** CUDA 12.0. */
+/** Gives the flags that a graph was made executable with. CUDA 12.0. */
 CUresult CUDAAPI cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags);
 
-/** CUDA 12.0. */
+/** Changes a kernel node of an executable graph. CUDA 10.1. */
 CUresult CUDAAPI cuGraphExecKernelNodeSetParams(
     CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams);
 
-/** CUDA 10.2. */
+/** Changes a copy node of an executable graph. CUDA 10.2. */
 CUresult CUDAAPI cuGraphExecMemcpyNodeSetParams(
     CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams, CUcontext ctx);
 
-/** CUDA 10.2. */
+/** Changes a set node of an executable graph. CUDA 10.2. */
 CUresult CUDAAPI cuGraphExecMemsetNodeSetParams(
     CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx);
 
-/** CUDA 10.2. */
+/** Changes a host node of an executable graph. CUDA 10.2. */
 CUresult CUDAAPI cuGraphExecHostNodeSetParams(
     CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams);
 
-/** CUDA 11.1. */
+/** Changes the nodes of a child graph of an executable graph. CUDA 11.1. */
 CUresult CUDAAPI cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph);
 
-/** CUDA 11.1. */
+/** Changes the event of a record node of an executable graph. CUDA 11.1. */
 CUresult CUDAAPI cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event);
 
-/** CUDA 11.1. */
+/** Changes the event of a wait node of an executable graph. CUDA 11.1. */
 CUresult CUDAAPI cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event);
 
-/** CUDA 11.2. */
+/** Changes a signal node of an executable graph. CUDA 11.2. */
 CUresult CUDAAPI cuGraphExecExternalSemaphoresSignalNodeSetParams(
     CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams);
 
-/** CUDA 11.2. */
+/** Changes a semaphore-wait node of an executable graph. CUDA 11.2. */
 CUresult CUDAAPI cuGraphExecExternalSemaphoresWaitNodeSetParams(
     CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams);
 
-/** CUDA 11.6. */
+/** Lets a node of an executable graph run or do nothing. CUDA 11.6. */
 CUresult CUDAAPI cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled);
 
-/** CUDA 11.6. */
+/** Tells whether a node of an executable graph runs. CUDA 11.6. */
 CUresult CUDAAPI cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int *isEnabled);
 
-/** CUDA 11.1. */
+/** Prepares an executable graph on the device, so that its first launch is quick. CUDA 11.1. */
 CUresult CUDAAPI cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream);
 
-/** CUDA 10.0. */
+/** Runs a graph in stream order. CUDA 10.0. */
 CUresult CUDAAPI cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream);
 
-/** CUDA 10.0. */
+/** Destroys an executable graph; a running launch is completed. CUDA 10.0. */
 CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec hGraphExec);
 
-/** CUDA 10.0. */
+/** Destroys a graph. CUDA 10.0. */
 CUresult CUDAAPI cuGraphDestroy(CUgraph hGraph);
 
-/** CUDA 12.0. */
+/** Gives an executable graph the parameters of another graph of the same form. CUDA 10.2. */
 CUresult CUDAAPI cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo);
 
-/** CUDA 11.0. */
+/** Copies the attributes of a kernel node. CUDA 11.0. */
 CUresult CUDAAPI cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src);
 
-/** CUDA 11.0. */
+/** Reads an attribute of a kernel node. CUDA 11.0. */
 CUresult CUDAAPI cuGraphKernelNodeGetAttribute(
     CUgraphNode hNode, CUkernelNodeAttrID attr, CUkernelNodeAttrValue *value_out);
 
-/** CUDA 11.0. */
+/** Sets an attribute of a kernel node. CUDA 11.0. */
 CUresult CUDAAPI cuGraphKernelNodeSetAttribute(
     CUgraphNode hNode, CUkernelNodeAttrID attr, const CUkernelNodeAttrValue *value);
 
-/** CUDA 11.3. */
+/** Writes a graph to a file in the DOT language. CUDA 11.3. */
 CUresult CUDAAPI cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags);
 
-/** CUDA 11.3. */
+/** Wraps an object of the program, with the function that destroys it when no reference is left. CUDA 11.3. */
 CUresult CUDAAPI cuUserObjectCreate(
     CUuserObject *object_out, void *ptr, CUhostFn destroy, unsigned int initialRefcount, unsigned int flags);
 
-/** CUDA 11.3. */
+/** Adds references to a user object. CUDA 11.3. */
 CUresult CUDAAPI cuUserObjectRetain(CUuserObject object, unsigned int count);
 
-/** CUDA 11.3. */
+/** Drops references to a user object. CUDA 11.3. */
 CUresult CUDAAPI cuUserObjectRelease(CUuserObject object, unsigned int count);
 
-/** CUDA 11.3. */
+/** Makes a graph keep a user object. CUDA 11.3. */
 CUresult CUDAAPI cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags);
 
-/** CUDA 11.3. */
+/** Makes a graph drop a user object. CUDA 11.3. */
 CUresult CUDAAPI cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count);
 
-/** CUDA 12.3. */
+/** Adds a node of any type to a graph. CUDA 12.2. */
 CUresult CUDAAPI cuGraphAddNode(
     CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
     size_t numDependencies, CUgraphNodeParams *nodeParams);
 
-/** CUDA 12.2. */
+/** Changes a node of any type. CUDA 12.2. */
 CUresult CUDAAPI cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams);
 
-/** CUDA 12.2. */
+/** Changes a node of any type of an executable graph. CUDA 12.2. */
 CUresult CUDAAPI cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams);
 
-/** CUDA 12.3. */
+/** Makes the value that a conditional node tests. CUDA 12.3. */
 CUresult CUDAAPI cuGraphConditionalHandleCreate(
     CUgraphConditionalHandle *pHandle_out, CUgraph hGraph, CUcontext ctx, unsigned int defaultLaunchValue,
     unsigned int flags);
 
-/** CUDA 6.5. */
+/** Gives how many blocks of a kernel fit on a multiprocessor. CUDA 6.5. */
 CUresult CUDAAPI cuOccupancyMaxActiveBlocksPerMultiprocessor(
     int *numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize);
 
-/** CUDA 7.0. */
+/** As the function without flags; flags may ignore the cache's influence. CUDA 7.0. */
 CUresult CUDAAPI cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
     int *numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned int flags);
 
-/** CUDA 6.5. */
+/** Finds a block size with which most threads are resident, and the smallest grid that fills the device. CUDA 6.5. */
 CUresult CUDAAPI cuOccupancyMaxPotentialBlockSize(
     int *minGridSize, int *blockSize, CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
     size_t dynamicSMemSize, int blockSizeLimit);
 
-/** CUDA 7.0. */
+/** As the function without flags; flags may ignore the cache's influence. CUDA 7.0. */
 CUresult CUDAAPI cuOccupancyMaxPotentialBlockSizeWithFlags(
     int *minGridSize, int *blockSize, CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
     size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags);
 
-/** CUDA 10.2. */
+/** Gives how much dynamic shared memory a number of resident blocks leaves to each. CUDA 10.2. */
 CUresult CUDAAPI cuOccupancyAvailableDynamicSMemPerBlock(
     size_t *dynamicSmemSize, CUfunction func, int numBlocks, int blockSize);
 
-/** CUDA 11.7. */
+/** Gives the largest cluster that a launch can have. CUDA 11.7. */
 CUresult CUDAAPI cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, const CUlaunchConfig *config);
 
-/** CUDA 11.7. */
+/** Gives how many clusters of a launch fit on the device. CUDA 11.7. */
 CUresult CUDAAPI cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const CUlaunchConfig *config);
 
-/** Deprecated. CUDA 2.0. */
+/** Binds an array to a texture reference. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags);
 
-/** Deprecated. CUDA 5.0. */
+/** Binds a mipmapped array to a texture reference. Deprecated. CUDA 5.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetMipmappedArray(
     CUtexref hTexRef, CUmipmappedArray hMipmappedArray, unsigned int Flags);
 
-/** Deprecated. CUDA 3.2. */
+/** Binds linear memory to a texture reference. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetAddress(
     size_t *ByteOffset, CUtexref hTexRef, CUdeviceptr dptr, size_t bytes);
 
-/** Deprecated. CUDA 4.1. */
+/** Binds pitched memory to a texture reference. Deprecated. CUDA 2.2. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetAddress2D(
     CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch);
 
-/** Deprecated. CUDA 2.0. */
+/** Sets the element format of a texture reference. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt, int NumPackedComponents);
 
-/** Deprecated. CUDA 2.0. */
+/** Sets what happens outside a texture reference. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddress_mode am);
 
-/** Deprecated. CUDA 2.0. */
+/** Sets the filter of a texture reference. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetFilterMode(CUtexref hTexRef, CUfilter_mode fm);
 
-/** Deprecated. CUDA 5.0. */
+/** Sets the filter between levels of a texture reference. Deprecated. CUDA 5.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetMipmapFilterMode(CUtexref hTexRef, CUfilter_mode fm);
 
-/** Deprecated. CUDA 5.0. */
+/** Sets what is added to the level of a texture reference. Deprecated. CUDA 5.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetMipmapLevelBias(CUtexref hTexRef, float bias);
 
-/** Deprecated. CUDA 5.0. */
+/** Sets the range of levels of a texture reference. Deprecated. CUDA 5.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetMipmapLevelClamp(
     CUtexref hTexRef, float minMipmapLevelClamp, float maxMipmapLevelClamp);
 
-/** Deprecated. CUDA 5.0. */
+/** Sets the anisotropy of a texture reference. Deprecated. CUDA 5.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int maxAniso);
 
-/** Deprecated. CUDA 8.0. */
+/** Sets the border colour of a texture reference. Deprecated. CUDA 8.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetBorderColor(CUtexref hTexRef, float *pBorderColor);
 
-/** Deprecated. CUDA 2.0. */
+/** Sets flags of a texture reference. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefSetFlags(CUtexref hTexRef, unsigned int Flags);
 
-/** Deprecated. CUDA 3.2. */
+/** Gives the linear memory of a texture reference. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetAddress(CUdeviceptr *pdptr, CUtexref hTexRef);
 
-/** Deprecated. CUDA 2.0. */
+/** Gives the array of a texture reference. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetArray(CUarray *phArray, CUtexref hTexRef);
 
-/** Deprecated. CUDA 5.0. */
+/** Gives the mipmapped array of a texture reference. Deprecated. CUDA 5.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetMipmappedArray(CUmipmappedArray *phMipmappedArray, CUtexref hTexRef);
 
-/** Deprecated. CUDA 2.0. */
+/** Tells what happens outside a texture reference. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetAddressMode(CUaddress_mode *pam, CUtexref hTexRef, int dim);
 
-/** Deprecated. CUDA 2.0. */
+/** Gives the filter of a texture reference. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetFilterMode(CUfilter_mode *pfm, CUtexref hTexRef);
 
-/** Deprecated. CUDA 2.0. */
+/** Gives the element format of a texture reference. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetFormat(CUarray_format *pFormat, int *pNumChannels, CUtexref hTexRef);
 
-/** Deprecated. CUDA 5.0. */
+/** Gives the filter between levels of a texture reference. Deprecated. CUDA 5.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetMipmapFilterMode(CUfilter_mode *pfm, CUtexref hTexRef);
 
-/** Deprecated. CUDA 5.0. */
+/** Gives what is added to the level of a texture reference. Deprecated. CUDA 5.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetMipmapLevelBias(float *pbias, CUtexref hTexRef);
 
-/** Deprecated. CUDA 5.0. */
+/** Gives the range of levels of a texture reference. Deprecated. CUDA 5.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetMipmapLevelClamp(
     float *pminMipmapLevelClamp, float *pmaxMipmapLevelClamp, CUtexref hTexRef);
 
-/** Deprecated. CUDA 5.0. */
+/** Gives the anisotropy of a texture reference. Deprecated. CUDA 5.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetMaxAnisotropy(int *pmaxAniso, CUtexref hTexRef);
 
-/** Deprecated. CUDA 8.0. */
+/** Gives the border colour of a texture reference. Deprecated. CUDA 8.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetBorderColor(float *pBorderColor, CUtexref hTexRef);
 
-/** Deprecated. CUDA 2.0. */
+/** Gives flags of a texture reference. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefGetFlags(unsigned int *pFlags, CUtexref hTexRef);
 
-/** Deprecated. CUDA 2.0. */
+/** Makes a texture reference. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefCreate(CUtexref *pTexRef);
 
-/** Deprecated. CUDA 2.0. */
+/** Destroys a texture reference. Deprecated. CUDA 2.0 or earlier. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuTexRefDestroy(CUtexref hTexRef);
 
-/** Deprecated. CUDA 3.0. */
+/** Binds an array to a surface reference. Deprecated. CUDA 3.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsigned int Flags);
 
-/** Deprecated. CUDA 3.0. */
+/** Gives the array of a surface reference. Deprecated. CUDA 3.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuSurfRefGetArray(CUarray *phArray, CUsurfref hSurfRef);
 
-/** CUDA 5.0. */
+/** Makes a texture object. CUDA 5.0. */
 CUresult CUDAAPI cuTexObjectCreate(
     CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc, const CUDA_TEXTURE_DESC *pTexDesc,
     const CUDA_RESOURCE_VIEW_DESC *pResViewDesc);
 
-/** CUDA 5.0. */
+/** Destroys a texture object. CUDA 5.0. */
 CUresult CUDAAPI cuTexObjectDestroy(CUtexObject texObject);
 
-/** CUDA 5.0. */
+/** Describes the memory of a texture object. CUDA 5.0. */
 CUresult CUDAAPI cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUtexObject texObject);
 
-/** CUDA 5.0. */
+/** Describes the sampling of a texture object. CUDA 5.0. */
 CUresult CUDAAPI cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc, CUtexObject texObject);
 
-/** CUDA 5.0. */
+/** Describes the view of a texture object. CUDA 5.0. */
 CUresult CUDAAPI cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResViewDesc, CUtexObject texObject);
 
-/** CUDA 5.0. */
+/** Makes a surface object. CUDA 5.0. */
 CUresult CUDAAPI cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DESC *pResDesc);
 
-/** CUDA 5.0. */
+/** Destroys a surface object. CUDA 5.0. */
 CUresult CUDAAPI cuSurfObjectDestroy(CUsurfObject surfObject);
 
-/** CUDA 5.0. */
+/** Describes the memory of a surface object. CUDA 5.0. */
 CUresult CUDAAPI cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUsurfObject surfObject);
 
-/** CUDA 12.0. */
+/** Describes a tensor for copies of tiles by the tensor copy unit. CUDA 12.0. */
 CUresult CUDAAPI cuTensorMapEncodeTiled(
     CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
     const cuuint64_t *globalDim, const cuuint64_t *globalStrides, const cuuint32_t *boxDim,
     const cuuint32_t *elementStrides, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
     CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill);
 
-/** CUDA 12.0. */
+/** Describes a tensor for copies in im2col order. CUDA 12.0. */
 CUresult CUDAAPI cuTensorMapEncodeIm2col(
     CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
     const cuuint64_t *globalDim, const cuuint64_t *globalStrides, const int *pixelBoxLowerCorner,
@@ -3976,7 +4028,7 @@ CUresult CUDAAPI cuTensorMapEncodeIm2col(
     const cuuint32_t *elementStrides, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
     CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill);
 
-/** CUDA 12.8. */
+/** Describes a tensor for copies in wide im2col order. CUDA 12.8. */
 CUresult CUDAAPI cuTensorMapEncodeIm2colWide(
     CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress,
     const cuuint64_t *globalDim, const cuuint64_t *globalStrides, int pixelBoxLowerCornerWidth,
@@ -3984,143 +4036,143 @@ CUresult CUDAAPI cuTensorMapEncodeIm2colWide(
     const cuuint32_t *elementStrides, CUtensorMapInterleave interleave, CUtensorMapIm2ColWideMode mode,
     CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill);
 
-/** CUDA 12.0. */
+/** Changes the address of a tensor description. CUDA 12.0. */
 CUresult CUDAAPI cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalAddress);
 
-/** CUDA 4.0. */
+/** Tells whether a device can reach the memory of another. CUDA 4.0. */
 CUresult CUDAAPI cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev);
 
-/** CUDA 4.0. */
+/** Lets the current context reach the memory of another. CUDA 4.0. */
 CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags);
 
-/** CUDA 4.0. */
+/** Ends that. CUDA 4.0. */
 CUresult CUDAAPI cuCtxDisablePeerAccess(CUcontext peerContext);
 
-/** CUDA 8.0. */
+/** Reads a fact about the link between two devices. CUDA 8.0. */
 CUresult CUDAAPI cuDeviceGetP2PAttribute(
     int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice);
 
-/** CUDA 13.0. */
+/** Tells which atomic operations work between two devices; one mask for each operation. CUDA 13.0. */
 CUresult CUDAAPI cuDeviceGetP2PAtomicCapabilities(
     unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count, CUdevice srcDevice,
     CUdevice dstDevice);
 
-/** CUDA 3.0. */
+/** Gives a graphics resource back. CUDA 3.0. */
 CUresult CUDAAPI cuGraphicsUnregisterResource(CUgraphicsResource resource);
 
-/** CUDA 3.0. */
+/** Gives an array of a mapped graphics resource. CUDA 3.0. */
 CUresult CUDAAPI cuGraphicsSubResourceGetMappedArray(
     CUarray *pArray, CUgraphicsResource resource, unsigned int arrayIndex, unsigned int mipLevel);
 
-/** CUDA 5.0. */
+/** Gives the mipmapped array of a mapped graphics resource. CUDA 5.0. */
 CUresult CUDAAPI cuGraphicsResourceGetMappedMipmappedArray(
     CUmipmappedArray *pMipmappedArray, CUgraphicsResource resource);
 
-/** CUDA 3.2. */
+/** Gives the address of a mapped graphics resource. CUDA 3.0. */
 CUresult CUDAAPI cuGraphicsResourceGetMappedPointer(CUdeviceptr *pDevPtr, size_t *pSize, CUgraphicsResource resource);
 
-/** CUDA 6.5. */
+/** Says how a graphics resource will be used. CUDA 3.0. */
 CUresult CUDAAPI cuGraphicsResourceSetMapFlags(CUgraphicsResource resource, unsigned int flags);
 
-/** CUDA 3.0. */
+/** Takes graphics resources for use by CUDA, in stream order. CUDA 3.0. */
 CUresult CUDAAPI cuGraphicsMapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream);
 
-/** CUDA 3.0. */
+/** Gives graphics resources back to graphics, in stream order. CUDA 3.0. */
 CUresult CUDAAPI cuGraphicsUnmapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream);
 
-/** CUDA 12.0. */
+/** Finds the function of a name that suits a CUDA version; *pfn is NULL when there is none. CUDA 11.3. */
 CUresult CUDAAPI cuGetProcAddress(
     const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus);
 
-/** CUDA 12.1. */
+/** Reads a core-dump setting of the current context. CUDA 12.1. */
 CUresult CUDAAPI cuCoredumpGetAttribute(CUcoredumpSettings attrib, void *value, size_t *size);
 
-/** CUDA 12.1. */
+/** Reads a core-dump setting of the process. CUDA 12.1. */
 CUresult CUDAAPI cuCoredumpGetAttributeGlobal(CUcoredumpSettings attrib, void *value, size_t *size);
 
-/** CUDA 12.1. */
+/** Changes a core-dump setting of the current context. CUDA 12.1. */
 CUresult CUDAAPI cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *value, size_t *size);
 
-/** CUDA 12.1. */
+/** Changes a core-dump setting of the process. CUDA 12.1. */
 CUresult CUDAAPI cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, void *value, size_t *size);
 
-/** CUDA 3.0. */
+/** Gives a table of undocumented functions. The software GPU has none. CUDA 3.0. */
 CUresult CUDAAPI cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId);
 
-/** CUDA 12.4. */
+/** Makes a context of part of a device. CUDA 12.4. */
 CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags);
 
-/** CUDA 12.4. */
+/** Destroys a green context. CUDA 12.4. */
 CUresult CUDAAPI cuGreenCtxDestroy(CUgreenCtx hCtx);
 
-/** CUDA 12.4. */
+/** Gives the ordinary context of a green one. CUDA 12.4. */
 CUresult CUDAAPI cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx);
 
-/** CUDA 12.4. */
+/** Gives the resources of a device. CUDA 12.4. */
 CUresult CUDAAPI cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, CUdevResourceType type);
 
-/** CUDA 12.4. */
+/** Gives the resources of a context. CUDA 12.4. */
 CUresult CUDAAPI cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevResourceType type);
 
-/** CUDA 12.4. */
+/** Gives the resources of a green context. CUDA 12.4. */
 CUresult CUDAAPI cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource, CUdevResourceType type);
 
-/** CUDA 12.4. */
+/** Splits multiprocessors into groups. CUDA 12.4. */
 CUresult CUDAAPI cuDevSmResourceSplitByCount(
     CUdevResource *result, unsigned int *nbGroups, const CUdevResource *input, CUdevResource *remaining,
     unsigned int useFlags, unsigned int minCount);
 
-/** CUDA 12.4. */
+/** Describes resources for a green context. CUDA 12.4. */
 CUresult CUDAAPI cuDevResourceGenerateDesc(
     CUdevResourceDesc *phDesc, CUdevResource *resources, unsigned int nbResources);
 
-/** CUDA 12.4. */
+/** Records an event after all work of a green context. CUDA 12.4. */
 CUresult CUDAAPI cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent);
 
-/** CUDA 12.4. */
+/** Lets all later work of a green context wait for an event. CUDA 12.4. */
 CUresult CUDAAPI cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent);
 
-/** CUDA 12.4. */
+/** Gives the green context of a stream, or NULL. CUDA 12.4. */
 CUresult CUDAAPI cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx);
 
-/** CUDA 12.5. */
+/** Makes a stream of a green context. CUDA 12.5. */
 CUresult CUDAAPI cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority);
 
-/** CUDA 12.9. */
+/** Gives a number that no other green context of the process has or had. CUDA 12.9. */
 CUresult CUDAAPI cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *greenCtxId);
 
-/** CUDA 12.9. */
+/** Sets a function that gets the driver's messages about errors. CUDA 12.9. */
 CUresult CUDAAPI cuLogsRegisterCallback(
     CUlogsCallback callbackFunc, void *userData, CUlogsCallbackHandle *callback_out);
 
-/** CUDA 12.9. */
+/** Ends that. CUDA 12.9. */
 CUresult CUDAAPI cuLogsUnregisterCallback(CUlogsCallbackHandle callback);
 
-/** CUDA 12.9. */
+/** Gives the present end of the message log. CUDA 12.9. */
 CUresult CUDAAPI cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags);
 
-/** CUDA 12.9. */
+/** Writes messages to a file. CUDA 12.9. */
 CUresult CUDAAPI cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFile, unsigned int flags);
 
-/** CUDA 12.9. */
+/** Writes messages to memory. CUDA 12.9. */
 CUresult CUDAAPI cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *size, unsigned int flags);
 
-/** CUDA 12.8. */
+/** Gives the thread that restores a process. CUDA 12.8. */
 CUresult CUDAAPI cuCheckpointProcessGetRestoreThreadId(int pid, int *tid);
 
-/** CUDA 12.8. */
+/** Tells where a process is in checkpointing. CUDA 12.8. */
 CUresult CUDAAPI cuCheckpointProcessGetState(int pid, CUprocessState *state);
 
-/** CUDA 12.8. */
+/** Stops CUDA calls of a process. CUDA 12.8. */
 CUresult CUDAAPI cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args);
 
-/** CUDA 12.8. */
+/** Moves the device memory of a locked process to the host. CUDA 12.8. */
 CUresult CUDAAPI cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args);
 
-/** CUDA 12.8. */
+/** Moves the memory of a process back to devices. CUDA 12.8. */
 CUresult CUDAAPI cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args);
 
-/** CUDA 12.8. */
+/** Lets CUDA calls of a process go on. CUDA 12.8. */
 CUresult CUDAAPI cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args);
 
 #if defined(__CUDA_API_VERSION_INTERNAL)

@@ -20,20 +20,20 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/** CUDA 4.0. */
+/** A format of cuProfilerInitialize. CUDA 4.0. */
 typedef enum CUoutput_mode_enum {
   CU_OUT_KEY_VALUE_PAIR = 0x00,
   CU_OUT_CSV = 0x01
 } CUoutput_mode;
 
-/** Deprecated. CUDA 4.0. */
+/** Without effect. Deprecated. CUDA 4.0. */
 __CUDA_DEPRECATED CUresult CUDAAPI cuProfilerInitialize(
     const char *configFile, const char *outputFile, CUoutput_mode outputMode);
 
-/** CUDA 4.0. */
+/** Begins the part of the program that a profiler is to watch. CUDA 4.0. */
 CUresult CUDAAPI cuProfilerStart(void);
 
-/** CUDA 4.0. */
+/** Ends the part of the program that a profiler is to watch. CUDA 4.0. */
 CUresult CUDAAPI cuProfilerStop(void);
 
 #pragma GCC visibility pop

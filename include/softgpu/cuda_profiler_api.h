@@ -20,10 +20,10 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/** CUDA 4.0. */
+/** Begins the part of the program that a profiler is to watch. CUDA 4.0. */
 extern __host__ cudaError_t CUDARTAPI cudaProfilerStart(void);
 
-/** CUDA 4.0. */
+/** Ends the part of the program that a profiler is to watch. CUDA 4.0. */
 extern __host__ cudaError_t CUDARTAPI cudaProfilerStop(void);
 
 #pragma GCC visibility pop

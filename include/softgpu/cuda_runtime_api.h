@@ -123,1189 +123,1195 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/** CUDA 5.0. */
+/** A host function that is called in stream order. CUDA 5.0. */
 typedef void(CUDART_CB *cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status, void *userData);
-/** CUDA 13.0. */
+/** A function that gets messages. CUDA 13.0. */
 typedef void(CUDART_CB *cudaLogsCallback_t)(void *data, cudaLogLevel logLevel, char *message, size_t length);
 
-/** CUDA 3.2. */
+/** Ends all that the process has on the current device. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaDeviceReset(void);
 
-/** CUDA 3.2. */
+/** Waits until all work of the current device is done. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaDeviceSynchronize(void);
 
-/** CUDA 3.2. */
+/** Asks for a limit of the current device; the driver may choose another. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaDeviceSetLimit(enum cudaLimit limit, size_t value);
 
-/** CUDA 3.2. */
+/** Reads a limit of the current device. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaDeviceGetLimit(size_t *pValue, enum cudaLimit limit);
 
-/** CUDA 11.1. */
+/** Gives how many elements a 1D texture of linear memory can have. CUDA 11.1. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaDeviceGetTexture1DLinearMaxWidth(
     size_t *maxWidthInElements, const struct cudaChannelFormatDesc *fmtDesc, int device);
 
-/** CUDA 3.2. */
+/** Gives the preferred split between L1 cache and shared memory. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaDeviceGetCacheConfig(enum cudaFuncCache *pCacheConfig);
 
-/** CUDA 5.5. */
+/** Gives the lowest and the highest priority; a smaller number is more urgent. CUDA 5.5. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaDeviceGetStreamPriorityRange(
     int *leastPriority, int *greatestPriority);
 
-/** CUDA 3.2. */
+/** Sets the preferred split between L1 cache and shared memory; a wish. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaDeviceSetCacheConfig(enum cudaFuncCache cacheConfig);
 
-/** CUDA 4.1. */
+/** Finds a device by its PCI address. CUDA 4.1. */
 extern __host__ cudaError_t CUDARTAPI cudaDeviceGetByPCIBusId(int *device, const char *pciBusId);
 
-/** CUDA 4.1. */
+/** Writes the PCI address of a device: domain:bus:device.function. CUDA 4.1. */
 extern __host__ cudaError_t CUDARTAPI cudaDeviceGetPCIBusId(char *pciBusId, int len, int device);
 
-/** CUDA 4.1. */
+/** Gives a handle by which another process can open an event. CUDA 4.1. */
 extern __host__ cudaError_t CUDARTAPI cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event);
 
-/** CUDA 4.1. */
+/** Opens an event of another process. CUDA 4.1. */
 extern __host__ cudaError_t CUDARTAPI cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t handle);
 
-/** CUDA 4.1. */
+/** Gives a handle by which another process can open memory. CUDA 4.1. */
 extern __host__ cudaError_t CUDARTAPI cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *devPtr);
 
-/** CUDA 4.1. */
+/** Maps memory of another process. CUDA 4.1. */
 extern __host__ cudaError_t CUDARTAPI cudaIpcOpenMemHandle(
     void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags);
 
-/** CUDA 4.1. */
+/** Unmaps memory of another process. CUDA 4.1. */
 extern __host__ cudaError_t CUDARTAPI cudaIpcCloseMemHandle(void *devPtr);
 
-/** CUDA 11.3. */
+/** Makes what remote devices have written visible. CUDA 11.3. */
 extern __host__ cudaError_t CUDARTAPI cudaDeviceFlushGPUDirectRDMAWrites(
     enum cudaFlushGPUDirectRDMAWritesTarget target, enum cudaFlushGPUDirectRDMAWritesScope scope);
 
-/** CUDA 12.4. */
+/** Sets a function that hears of a device's memory running short. CUDA 12.4. */
 extern __host__ cudaError_t CUDARTAPI cudaDeviceRegisterAsyncNotification(
     int device, cudaAsyncCallback callbackFunc, void *userData, cudaAsyncCallbackHandle_t *callback);
 
-/** CUDA 12.4. */
+/** Ends such a notification. CUDA 12.4. */
 extern __host__ cudaError_t CUDARTAPI cudaDeviceUnregisterAsyncNotification(
     int device, cudaAsyncCallbackHandle_t callback);
 
-/** Deprecated. CUDA 4.2. */
+/** Gives the width of shared-memory banks. Deprecated. CUDA 4.2. */
 __CUDA_DEPRECATED extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaDeviceGetSharedMemConfig(
     enum cudaSharedMemConfig *pConfig);
 
-/** Deprecated. CUDA 4.2. */
+/** Sets the width of shared-memory banks; a wish. Deprecated. CUDA 4.2. */
 __CUDA_DEPRECATED extern __host__ cudaError_t CUDARTAPI cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config);
 
-/** CUDA 3.2. */
+/** Gives the last error of the calling thread and forgets it, unless it is one that stays. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaGetLastError(void);
 
-/** CUDA 3.2. */
+/** Gives the last error of the calling thread. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaPeekAtLastError(void);
 
-/** CUDA 6.5. */
+/** Gives the name of an error code, a static string. CUDA 6.5. */
 extern __host__ __cudart_builtin__ const char *CUDARTAPI cudaGetErrorName(cudaError_t error);
 
-/** CUDA 3.2. */
+/** Gives a sentence about an error code, a static string. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ const char *CUDARTAPI cudaGetErrorString(cudaError_t error);
 
-/** CUDA 3.2. */
+/** Counts the devices. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaGetDeviceCount(int *count);
 
-/** CUDA 3.2. */
+/** Describes a device. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaGetDeviceProperties(
     struct cudaDeviceProp *prop, int device);
 
-/** CUDA 5.0. */
+/** Reads a fact about a device. CUDA 5.0. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaDeviceGetAttribute(
     int *value, enum cudaDeviceAttr attr, int device);
 
-/** CUDA 13.0. */
+/** Tells which atomic operations on host memory a device does by itself; one mask for each operation. CUDA 13.0. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaDeviceGetHostAtomicCapabilities(
     unsigned int *capabilities, const enum cudaAtomicOperation *operations, unsigned int count, int device);
 
-/** CUDA 11.2. */
+/** Gives the pool that a device came with. CUDA 11.2. */
 extern __host__ cudaError_t CUDARTAPI cudaDeviceGetDefaultMemPool(cudaMemPool_t *memPool, int device);
 
-/** CUDA 11.2. */
+/** Makes a pool the one that cudaMallocAsync takes from on a device. CUDA 11.2. */
 extern __host__ cudaError_t CUDARTAPI cudaDeviceSetMemPool(int device, cudaMemPool_t memPool);
 
-/** CUDA 11.2. */
+/** Gives the pool that cudaMallocAsync takes from on a device. CUDA 11.2. */
 extern __host__ cudaError_t CUDARTAPI cudaDeviceGetMemPool(cudaMemPool_t *memPool, int device);
 
-/** CUDA 10.2. */
+/** Fills attributes for synchronisation with NvSci. CUDA 10.2. */
 extern __host__ cudaError_t CUDARTAPI cudaDeviceGetNvSciSyncAttributes(void *nvSciSyncAttrList, int device, int flags);
 
-/** CUDA 8.0. */
+/** Reads a fact about the link between two devices. CUDA 8.0. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaDeviceGetP2PAttribute(
     int *value, enum cudaDeviceP2PAttr attr, int srcDevice, int dstDevice);
 
-/** CUDA 13.0. */
+/** Tells which atomic operations work between two devices; one mask for each operation. CUDA 13.0. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaDeviceGetP2PAtomicCapabilities(
     unsigned int *capabilities, const enum cudaAtomicOperation *operations, unsigned int count, int srcDevice,
     int dstDevice);
 
-/** CUDA 3.2. */
+/** Finds the device that suits a description best. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaChooseDevice(int *device, const struct cudaDeviceProp *prop);
 
-/** CUDA 12.0. */
+/** Starts a device without making it current. CUDA 12.0. */
 extern __host__ cudaError_t CUDARTAPI cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags);
 
-/** CUDA 3.2. */
+/** Makes a device current for the calling thread, and starts it. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaSetDevice(int device);
 
-/** CUDA 3.2. */
+/** Gives the current device of the calling thread. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaGetDevice(int *device);
 
-/** CUDA 3.2. */
+/** Sets the devices that may be chosen. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaSetValidDevices(int *device_arr, int len);
 
-/** CUDA 3.2. */
+/** Sets the flags of the current device. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaSetDeviceFlags(unsigned int flags);
 
-/** CUDA 7.0. */
+/** Gives the flags of the current device. CUDA 7.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGetDeviceFlags(unsigned int *flags);
 
-/** CUDA 3.2. */
+/** Makes a stream. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaStreamCreate(cudaStream_t *pStream);
 
-/** CUDA 5.0. */
+/** Makes a stream with flags. CUDA 5.0. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaStreamCreateWithFlags(
     cudaStream_t *pStream, unsigned int flags);
 
-/** CUDA 5.5. */
+/** Makes a stream with a priority, limited to what the device has. CUDA 5.5. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaStreamCreateWithPriority(
     cudaStream_t *pStream, unsigned int flags, int priority);
 
-/** CUDA 5.5. */
+/** Gives the priority of a stream. CUDA 5.5. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaStreamGetPriority(cudaStream_t hStream, int *priority);
 
-/** CUDA 5.5. */
+/** Gives the flags of a stream. CUDA 5.5. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaStreamGetFlags(cudaStream_t hStream, unsigned int *flags);
 
-/** CUDA 12.0. */
+/** Gives a number that no other stream of the process has or had. CUDA 12.0. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaStreamGetId(
     cudaStream_t hStream, unsigned long long *streamId);
 
-/** CUDA 12.8. */
+/** Gives the device of a stream. CUDA 12.8. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaStreamGetDevice(cudaStream_t hStream, int *device);
 
-/** CUDA 11.0. */
+/** Gives persisting lines of the L2 cache back to normal use. CUDA 11.0. */
 extern __host__ cudaError_t CUDARTAPI cudaCtxResetPersistingL2Cache(void);
 
-/** CUDA 11.0. */
+/** Copies the attributes of a stream. CUDA 11.0. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaStreamCopyAttributes(cudaStream_t dst, cudaStream_t src);
 
-/** CUDA 11.0. */
+/** Reads an attribute of a stream. CUDA 11.0. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaStreamGetAttribute(
     cudaStream_t hStream, cudaStreamAttrID attr, cudaStreamAttrValue *value_out);
 
-/** CUDA 11.0. */
+/** Sets an attribute of a stream. CUDA 11.0. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaStreamSetAttribute(
     cudaStream_t hStream, cudaStreamAttrID attr, const cudaStreamAttrValue *value);
 
-/** CUDA 3.2. */
+/** Destroys a stream; its work is still done. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaStreamDestroy(cudaStream_t stream);
 
-/** CUDA 3.2. */
+/** Lets later work of a stream wait for an event. It returns at once. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaStreamWaitEvent(
     cudaStream_t stream, cudaEvent_t event, unsigned int flags __dv(0));
 
-/** CUDA 5.0. */
+/** Calls a host function in stream order; later work waits for it. It must call no CUDA. CUDA 5.0. */
 extern __host__ cudaError_t CUDARTAPI cudaStreamAddCallback(
     cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags);
 
-/** CUDA 3.2. */
+/** Waits until all work of a stream is done. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t stream);
 
-/** CUDA 3.2. */
+/** Tells whether all work of a stream is done: NOT_READY if not. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaStreamQuery(cudaStream_t stream);
 
-/** CUDA 6.0. */
+/** Says from which stream managed memory is used, so that others need not wait. CUDA 6.0. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaStreamAttachMemAsync(
     cudaStream_t stream, void *devPtr, size_t length __dv(0), unsigned int flags __dv(cudaMemAttachSingle));
 
-/** CUDA 10.0. */
+/** From now on work on a stream becomes nodes of a graph instead of running. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode);
 
-/** CUDA 12.3. */
+/** As cudaStreamBeginCapture, into a graph that exists. CUDA 12.3. */
 extern __host__ cudaError_t CUDARTAPI cudaStreamBeginCaptureToGraph(
     cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
     const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode);
 
-/** CUDA 10.1. */
+/** Replaces the calling thread's capture mode and gives the old one. CUDA 10.1. */
 extern __host__ cudaError_t CUDARTAPI cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode);
 
-/** CUDA 10.0. */
+/** Ends a capture and gives the graph. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph);
 
-/** CUDA 10.0. */
+/** Tells whether a stream is being captured. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaStreamIsCapturing(
     cudaStream_t stream, enum cudaStreamCaptureStatus *pCaptureStatus);
 
-/** CUDA 10.1. */
+/** Describes the capture of a stream: its id, graph and where the next node will be attached. CUDA 10.1. */
 extern __host__ cudaError_t CUDARTAPI cudaStreamGetCaptureInfo(
     cudaStream_t stream, enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out __dv(0),
     cudaGraph_t *graph_out __dv(0), const cudaGraphNode_t **dependencies_out __dv(0),
     const cudaGraphEdgeData **edgeData_out __dv(0), size_t *numDependencies_out __dv(0));
 
-/** CUDA 11.3. */
+/** Changes where the next captured node will be attached. CUDA 11.3. */
 extern __host__ cudaError_t CUDARTAPI cudaStreamUpdateCaptureDependencies(
     cudaStream_t stream, cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
     size_t numDependencies, unsigned int flags __dv(0));
 
-/** CUDA 3.2. */
+/** Makes an event. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaEventCreate(cudaEvent_t *event);
 
-/** CUDA 3.2. */
+/** Makes an event with flags. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaEventCreateWithFlags(
     cudaEvent_t *event, unsigned int flags);
 
-/** CUDA 3.2. */
+/** Records an event in stream order; earlier recordings are forgotten. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaEventRecord(
     cudaEvent_t event, cudaStream_t stream __dv(0));
 
-/** CUDA 11.1. */
+/** As cudaEventRecord, with flags. CUDA 11.1. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaEventRecordWithFlags(
     cudaEvent_t event, cudaStream_t stream __dv(0), unsigned int flags __dv(0));
 
-/** CUDA 3.2. */
+/** Tells whether the work before an event is done: NOT_READY if not. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaEventQuery(cudaEvent_t event);
 
-/** CUDA 3.2. */
+/** Waits until the work before an event is done. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t event);
 
-/** CUDA 3.2. */
+/** Destroys an event. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaEventDestroy(cudaEvent_t event);
 
-/** CUDA 3.2. */
+/** Gives the milliseconds between two events. NOT_READY while either is pending. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end);
 
-/** CUDA 10.0. */
+/** Imports memory of another API. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaImportExternalMemory(
     cudaExternalMemory_t *extMem_out, const struct cudaExternalMemoryHandleDesc *memHandleDesc);
 
-/** CUDA 10.0. */
+/** Maps imported memory as a buffer. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaExternalMemoryGetMappedBuffer(
     void **devPtr, cudaExternalMemory_t extMem, const struct cudaExternalMemoryBufferDesc *bufferDesc);
 
-/** CUDA 10.0. */
+/** Maps imported memory as an array. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaExternalMemoryGetMappedMipmappedArray(
     cudaMipmappedArray_t *mipmap, cudaExternalMemory_t extMem,
     const struct cudaExternalMemoryMipmappedArrayDesc *mipmapDesc);
 
-/** CUDA 10.0. */
+/** Releases imported memory. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaDestroyExternalMemory(cudaExternalMemory_t extMem);
 
-/** CUDA 10.0. */
+/** Imports a semaphore of another API. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaImportExternalSemaphore(
     cudaExternalSemaphore_t *extSem_out, const struct cudaExternalSemaphoreHandleDesc *semHandleDesc);
 
-/** CUDA 10.0. */
+/** Signals imported semaphores in stream order. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaSignalExternalSemaphoresAsync(
     const cudaExternalSemaphore_t *extSemArray, const struct cudaExternalSemaphoreSignalParams *paramsArray,
     unsigned int numExtSems, cudaStream_t stream __dv(0));
 
-/** CUDA 10.0. */
+/** Waits for imported semaphores in stream order. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaWaitExternalSemaphoresAsync(
     const cudaExternalSemaphore_t *extSemArray, const struct cudaExternalSemaphoreWaitParams *paramsArray,
     unsigned int numExtSems, cudaStream_t stream __dv(0));
 
-/** CUDA 10.0. */
+/** Releases an imported semaphore. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaDestroyExternalSemaphore(cudaExternalSemaphore_t extSem);
 
-/** CUDA 7.0. */
+/** Runs a kernel in stream order. args points to its arguments, which are copied before the call returns. func is the
+ *  host's stand-in for the kernel, or a cudaKernel_t. CUDA 7.0.
+ */
 extern __host__ cudaError_t CUDARTAPI cudaLaunchKernel(
     const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
 
-/** CUDA 11.6. */
+/** Runs a kernel with attributes: cluster, priority, cooperation and more. CUDA 11.6. */
 extern __host__ cudaError_t CUDARTAPI cudaLaunchKernelExC(
     const cudaLaunchConfig_t *config, const void *func, void **args);
 
-/** CUDA 9.0. */
+/** Runs a kernel whose blocks are all resident at once, so that they can wait for one another. CUDA 9.0. */
 extern __host__ cudaError_t CUDARTAPI cudaLaunchCooperativeKernel(
     const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
 
-/** CUDA 3.2. */
+/** Sets the preferred split between L1 cache and shared memory for a kernel. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaFuncSetCacheConfig(const void *func, enum cudaFuncCache cacheConfig);
 
-/** CUDA 3.2. */
+/** Describes a kernel. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaFuncGetAttributes(
     struct cudaFuncAttributes *attr, const void *func);
 
-/** CUDA 9.0. */
+/** Sets an attribute of a kernel. CUDA 9.0. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaFuncSetAttribute(
     const void *func, enum cudaFuncAttribute attr, int value);
 
-/** CUDA 12.3. */
+/** Gives the mangled name of a kernel. CUDA 12.3. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaFuncGetName(const char **name, const void *func);
 
-/** CUDA 12.4. */
+/** Gives place and size of a kernel's parameter. CUDA 12.4. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaFuncGetParamInfo(
     const void *func, size_t paramIndex, size_t *paramOffset, size_t *paramSize);
 
-/** CUDA 10.0. */
+/** Calls a host function in stream order. It must call no CUDA. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData);
 
-/** Deprecated. CUDA 4.2. */
+/** Sets the width of shared-memory banks for a kernel; a wish. Deprecated. CUDA 4.2. */
 __CUDA_DEPRECATED extern __host__ cudaError_t CUDARTAPI cudaFuncSetSharedMemConfig(
     const void *func, enum cudaSharedMemConfig config);
 
-/** CUDA 6.0. */
+/** Gives how many blocks of a kernel fit on a multiprocessor. CUDA 6.0. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaOccupancyMaxActiveBlocksPerMultiprocessor(
     int *numBlocks, const void *func, int blockSize, size_t dynamicSMemSize);
 
-/** CUDA 10.2. */
+/** Gives how much dynamic shared memory a number of resident blocks leaves to each. CUDA 10.2. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaOccupancyAvailableDynamicSMemPerBlock(
     size_t *dynamicSmemSize, const void *func, int numBlocks, int blockSize);
 
-/** CUDA 7.0. */
+/** As the function without flags; flags may ignore the cache's influence. CUDA 7.0. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
     int *numBlocks, const void *func, int blockSize, size_t dynamicSMemSize, unsigned int flags);
 
-/** CUDA 11.7. */
+/** Gives the largest cluster that a launch can have. CUDA 11.7. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaOccupancyMaxPotentialClusterSize(
     int *clusterSize, const void *func, const cudaLaunchConfig_t *launchConfig);
 
-/** CUDA 11.7. */
+/** Gives how many clusters of a launch fit on the device. CUDA 11.7. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaOccupancyMaxActiveClusters(
     int *numClusters, const void *func, const cudaLaunchConfig_t *launchConfig);
 
-/** CUDA 6.0. */
+/** Allocates memory that host and devices share; pages move to where they are used. CUDA 6.0. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaMallocManaged(
     void **devPtr, size_t size, unsigned int flags __dv(cudaMemAttachGlobal));
 
-/** CUDA 3.2. */
+/** Allocates device memory, aligned to 256 bytes at least. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaMalloc(void **devPtr, size_t size);
 
-/** CUDA 3.2. */
+/** Allocates pinned host memory. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMallocHost(void **ptr, size_t size);
 
-/** CUDA 3.2. */
+/** Allocates device memory for rows, padded so that accesses to each row are aligned; gives the distance between rows.
+ *  CUDA 3.2 or earlier.
+ */
 extern __host__ cudaError_t CUDARTAPI cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height);
 
-/** CUDA 3.2. */
+/** Makes an array of one or two dimensions; sizes in elements. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMallocArray(
     cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height __dv(0),
     unsigned int flags __dv(0));
 
-/** CUDA 3.2. */
+/** Releases device memory, after the work that may use it. NULL is allowed. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaFree(void *devPtr);
 
-/** CUDA 3.2. */
+/** Releases pinned host memory. NULL is allowed. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaFreeHost(void *ptr);
 
-/** CUDA 3.2. */
+/** Destroys an array. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaFreeArray(cudaArray_t array);
 
-/** CUDA 5.0. */
+/** Destroys a mipmapped array. CUDA 5.0. */
 extern __host__ cudaError_t CUDARTAPI cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray);
 
-/** CUDA 3.2. */
+/** Allocates pinned host memory with flags: portable, mapped, write-combined. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaHostAlloc(void **pHost, size_t size, unsigned int flags);
 
-/** CUDA 4.0. */
+/** Pins host memory that the program allocated. CUDA 4.0. */
 extern __host__ cudaError_t CUDARTAPI cudaHostRegister(void *ptr, size_t size, unsigned int flags);
 
-/** CUDA 4.0. */
+/** Unpins host memory. CUDA 4.0. */
 extern __host__ cudaError_t CUDARTAPI cudaHostUnregister(void *ptr);
 
-/** CUDA 3.2. */
+/** Gives the device's address of pinned host memory. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaHostGetDevicePointer(void **pDevice, void *pHost, unsigned int flags);
 
-/** CUDA 3.2. */
+/** Gives the flags that pinned host memory was allocated with. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaHostGetFlags(unsigned int *pFlags, void *pHost);
 
-/** CUDA 3.2. */
+/** Allocates device memory for a box, in padded rows. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent);
 
-/** CUDA 3.2. */
+/** Makes an array of up to three dimensions, layered or of cube maps. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMalloc3DArray(
     cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags __dv(0));
 
-/** CUDA 5.0. */
+/** Makes an array with levels of detail. CUDA 5.0. */
 extern __host__ cudaError_t CUDARTAPI cudaMallocMipmappedArray(
     cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent,
     unsigned int numLevels, unsigned int flags __dv(0));
 
-/** CUDA 5.0. */
+/** Gives one level of a mipmapped array; it belongs to that array. CUDA 5.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGetMipmappedArrayLevel(
     cudaArray_t *levelArray, cudaMipmappedArray_const_t mipmappedArray, unsigned int level);
 
-/** CUDA 3.2. */
+/** Copies a box. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMemcpy3D(const struct cudaMemcpy3DParms *p);
 
-/** CUDA 4.0. */
+/** Copies a box between two devices. CUDA 4.0. */
 extern __host__ cudaError_t CUDARTAPI cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p);
 
-/** CUDA 3.2. */
+/** As cudaMemcpy3D, in stream order. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaMemcpy3DAsync(
     const struct cudaMemcpy3DParms *p, cudaStream_t stream __dv(0));
 
-/** CUDA 4.0. */
+/** As cudaMemcpy3DPeer, in stream order. CUDA 4.0. */
 extern __host__ cudaError_t CUDARTAPI cudaMemcpy3DPeerAsync(
     const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream __dv(0));
 
-/** CUDA 3.2. */
+/** Gives the free and the whole memory of the current device. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMemGetInfo(size_t *free, size_t *total);
 
-/** CUDA 4.1. */
+/** Describes an array. CUDA 4.1. */
 extern __host__ cudaError_t CUDARTAPI cudaArrayGetInfo(
     struct cudaChannelFormatDesc *desc, struct cudaExtent *extent, unsigned int *flags, cudaArray_t array);
 
-/** CUDA 11.2. */
+/** Gives one plane of an array of several. CUDA 11.2. */
 extern __host__ cudaError_t CUDARTAPI cudaArrayGetPlane(
     cudaArray_t *pPlaneArray, cudaArray_t hArray, unsigned int planeIdx);
 
-/** CUDA 11.6. */
+/** Gives size and alignment of the memory that an array needs. CUDA 11.6. */
 extern __host__ cudaError_t CUDARTAPI cudaArrayGetMemoryRequirements(
     struct cudaArrayMemoryRequirements *memoryRequirements, cudaArray_t array, int device);
 
-/** CUDA 11.6. */
+/** Gives size and alignment of the memory that a mipmapped array needs. CUDA 11.6. */
 extern __host__ cudaError_t CUDARTAPI cudaMipmappedArrayGetMemoryRequirements(
     struct cudaArrayMemoryRequirements *memoryRequirements, cudaMipmappedArray_t mipmap, int device);
 
-/** CUDA 11.1. */
+/** Describes how a sparse array is tiled. CUDA 11.1. */
 extern __host__ cudaError_t CUDARTAPI cudaArrayGetSparseProperties(
     struct cudaArraySparseProperties *sparseProperties, cudaArray_t array);
 
-/** CUDA 11.1. */
+/** Describes how a sparse mipmapped array is tiled. CUDA 11.1. */
 extern __host__ cudaError_t CUDARTAPI cudaMipmappedArrayGetSparseProperties(
     struct cudaArraySparseProperties *sparseProperties, cudaMipmappedArray_t mipmap);
 
-/** CUDA 3.2. */
+/** Copies count bytes. It waits for the default stream, and returns when the copy is done, or for copies from pageable
+ *  memory to the device when that has been read. CUDA 3.2 or earlier.
+ */
 extern __host__ cudaError_t CUDARTAPI cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind);
 
-/** CUDA 4.0. */
+/** Copies between the memory of two devices. CUDA 4.0. */
 extern __host__ cudaError_t CUDARTAPI cudaMemcpyPeer(
     void *dst, int dstDevice, const void *src, int srcDevice, size_t count);
 
-/** CUDA 3.2. */
+/** Copies a rectangle: width in bytes, height in rows. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMemcpy2D(
     void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind);
 
-/** CUDA 3.2. */
+/** Copies a rectangle to an array. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMemcpy2DToArray(
     cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height,
     enum cudaMemcpyKind kind);
 
-/** CUDA 3.2. */
+/** Copies a rectangle from an array. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMemcpy2DFromArray(
     void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height,
     enum cudaMemcpyKind kind);
 
-/** CUDA 3.2. */
+/** Copies a rectangle between arrays. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMemcpy2DArrayToArray(
     cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc,
     size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind __dv(cudaMemcpyDeviceToDevice));
 
-/** CUDA 3.2. */
+/** Copies to a device variable. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMemcpyToSymbol(
     const void *symbol, const void *src, size_t count, size_t offset __dv(0),
     enum cudaMemcpyKind kind __dv(cudaMemcpyHostToDevice));
 
-/** CUDA 3.2. */
+/** Copies from a device variable. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMemcpyFromSymbol(
     void *dst, const void *symbol, size_t count, size_t offset __dv(0),
     enum cudaMemcpyKind kind __dv(cudaMemcpyDeviceToHost));
 
-/** CUDA 3.2. */
+/** As cudaMemcpy, in stream order. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaMemcpyAsync(
     void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream __dv(0));
 
-/** CUDA 4.0. */
+/** As cudaMemcpyPeer, in stream order. CUDA 4.0. */
 extern __host__ cudaError_t CUDARTAPI cudaMemcpyPeerAsync(
     void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream __dv(0));
 
-/** CUDA 12.8. */
+/** Copies many ranges in stream order; among themselves they have none. CUDA 12.8. */
 extern __host__ cudaError_t CUDARTAPI cudaMemcpyBatchAsync(
     void * const *dsts, const void * const *srcs, const size_t *sizes, size_t count,
     struct cudaMemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, cudaStream_t stream);
 
-/** CUDA 12.8. */
+/** Copies many boxes in stream order; among themselves they have none. CUDA 12.8. */
 extern __host__ cudaError_t CUDARTAPI cudaMemcpy3DBatchAsync(
     size_t numOps, struct cudaMemcpy3DBatchOp *opList, unsigned long long flags, cudaStream_t stream);
 
-/** CUDA 3.2. */
+/** As cudaMemcpy2D, in stream order. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaMemcpy2DAsync(
     void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind,
     cudaStream_t stream __dv(0));
 
-/** CUDA 3.2. */
+/** As cudaMemcpy2DToArray, in stream order. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMemcpy2DToArrayAsync(
     cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height,
     enum cudaMemcpyKind kind, cudaStream_t stream __dv(0));
 
-/** CUDA 3.2. */
+/** As cudaMemcpy2DFromArray, in stream order. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMemcpy2DFromArrayAsync(
     void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height,
     enum cudaMemcpyKind kind, cudaStream_t stream __dv(0));
 
-/** CUDA 3.2. */
+/** As cudaMemcpyToSymbol, in stream order. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMemcpyToSymbolAsync(
     const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind,
     cudaStream_t stream __dv(0));
 
-/** CUDA 3.2. */
+/** As cudaMemcpyFromSymbol, in stream order. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMemcpyFromSymbolAsync(
     void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream __dv(0));
 
-/** CUDA 3.2. */
+/** Sets count bytes. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMemset(void *devPtr, int value, size_t count);
 
-/** CUDA 3.2. */
+/** Sets a rectangle of bytes. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height);
 
-/** CUDA 3.2. */
+/** Sets a box of bytes. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaMemset3D(
     struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent);
 
-/** CUDA 3.2. */
+/** As cudaMemset, in stream order. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaMemsetAsync(
     void *devPtr, int value, size_t count, cudaStream_t stream __dv(0));
 
-/** CUDA 3.2. */
+/** As cudaMemset2D, in stream order. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaMemset2DAsync(
     void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream __dv(0));
 
-/** CUDA 3.2. */
+/** As cudaMemset3D, in stream order. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaMemset3DAsync(
     struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream __dv(0));
 
-/** CUDA 3.2. */
+/** Gives the address of a device variable. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaGetSymbolAddress(void **devPtr, const void *symbol);
 
-/** CUDA 3.2. */
+/** Gives the size of a device variable. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaGetSymbolSize(size_t *size, const void *symbol);
 
-/** CUDA 8.0. */
+/** Moves pages of managed memory to a location in stream order. CUDA 8.0. */
 extern __host__ cudaError_t CUDARTAPI cudaMemPrefetchAsync(
     const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream __dv(0));
 
-/** CUDA 13.0. */
+/** Moves pages of many ranges in stream order. CUDA 13.0. */
 extern __host__ cudaError_t CUDARTAPI cudaMemPrefetchBatchAsync(
     void **dptrs, size_t *sizes, size_t count, struct cudaMemLocation *prefetchLocs, size_t *prefetchLocIdxs,
     size_t numPrefetchLocs, unsigned long long flags, cudaStream_t stream);
 
-/** CUDA 13.0. */
+/** Says in stream order that contents are of no use any more. CUDA 13.0. */
 extern __host__ cudaError_t CUDARTAPI cudaMemDiscardBatchAsync(
     void **dptrs, size_t *sizes, size_t count, unsigned long long flags, cudaStream_t stream);
 
-/** CUDA 13.0. */
+/** Discards contents and moves the pages, in stream order. CUDA 13.0. */
 extern __host__ cudaError_t CUDARTAPI cudaMemDiscardAndPrefetchBatchAsync(
     void **dptrs, size_t *sizes, size_t count, struct cudaMemLocation *prefetchLocs, size_t *prefetchLocIdxs,
     size_t numPrefetchLocs, unsigned long long flags, cudaStream_t stream);
 
-/** CUDA 8.0. */
+/** Advises how managed memory will be used. CUDA 8.0. */
 extern __host__ cudaError_t CUDARTAPI cudaMemAdvise(
     const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location);
 
-/** CUDA 8.0. */
+/** Reads an attribute of a range of managed memory. CUDA 8.0. */
 extern __host__ cudaError_t CUDARTAPI cudaMemRangeGetAttribute(
     void *data, size_t dataSize, enum cudaMemRangeAttribute attribute, const void *devPtr, size_t count);
 
-/** CUDA 8.0. */
+/** Reads several attributes of a range of managed memory. CUDA 8.0. */
 extern __host__ cudaError_t CUDARTAPI cudaMemRangeGetAttributes(
     void **data, size_t *dataSizes, enum cudaMemRangeAttribute *attributes, size_t numAttributes, const void *devPtr,
     size_t count);
 
-/** Deprecated. CUDA 3.2. */
+/** Copies to an array. Deprecated. CUDA 3.2 or earlier. */
 __CUDA_DEPRECATED extern __host__ cudaError_t CUDARTAPI cudaMemcpyToArray(
     cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind);
 
-/** Deprecated. CUDA 3.2. */
+/** Copies from an array. Deprecated. CUDA 3.2 or earlier. */
 __CUDA_DEPRECATED extern __host__ cudaError_t CUDARTAPI cudaMemcpyFromArray(
     void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind);
 
-/** Deprecated. CUDA 3.2. */
+/** Copies between arrays. Deprecated. CUDA 3.2 or earlier. */
 __CUDA_DEPRECATED extern __host__ cudaError_t CUDARTAPI cudaMemcpyArrayToArray(
     cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc,
     size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind __dv(cudaMemcpyDeviceToDevice));
 
-/** Deprecated. CUDA 3.2. */
+/** As cudaMemcpyToArray, in stream order. Deprecated. CUDA 3.2 or earlier. */
 __CUDA_DEPRECATED extern __host__ cudaError_t CUDARTAPI cudaMemcpyToArrayAsync(
     cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind,
     cudaStream_t stream __dv(0));
 
-/** Deprecated. CUDA 3.2. */
+/** As cudaMemcpyFromArray, in stream order. Deprecated. CUDA 3.2 or earlier. */
 __CUDA_DEPRECATED extern __host__ cudaError_t CUDARTAPI cudaMemcpyFromArrayAsync(
     void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind,
     cudaStream_t stream __dv(0));
 
-/** CUDA 11.2. */
+/** Allocates memory in stream order, from the device's current pool. CUDA 11.2. */
 extern __host__ cudaError_t CUDARTAPI cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream);
 
-/** CUDA 11.2. */
+/** Releases memory in stream order. CUDA 11.2. */
 extern __host__ cudaError_t CUDARTAPI cudaFreeAsync(void *devPtr, cudaStream_t hStream);
 
-/** CUDA 11.2. */
+/** Gives memory that is not in use back to the system, down to a size. CUDA 11.2. */
 extern __host__ cudaError_t CUDARTAPI cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep);
 
-/** CUDA 11.2. */
+/** Sets an attribute of a pool. CUDA 11.2. */
 extern __host__ cudaError_t CUDARTAPI cudaMemPoolSetAttribute(
     cudaMemPool_t memPool, enum cudaMemPoolAttr attr, void *value);
 
-/** CUDA 11.2. */
+/** Reads an attribute of a pool. CUDA 11.2. */
 extern __host__ cudaError_t CUDARTAPI cudaMemPoolGetAttribute(
     cudaMemPool_t memPool, enum cudaMemPoolAttr attr, void *value);
 
-/** CUDA 11.2. */
+/** Grants devices access to a pool. CUDA 11.2. */
 extern __host__ cudaError_t CUDARTAPI cudaMemPoolSetAccess(
     cudaMemPool_t memPool, const struct cudaMemAccessDesc *descList, size_t count);
 
-/** CUDA 11.2. */
+/** Tells what access a device has to a pool. CUDA 11.2. */
 extern __host__ cudaError_t CUDARTAPI cudaMemPoolGetAccess(
     enum cudaMemAccessFlags *flags, cudaMemPool_t memPool, struct cudaMemLocation *location);
 
-/** CUDA 11.2. */
+/** Makes a pool. CUDA 11.2. */
 extern __host__ cudaError_t CUDARTAPI cudaMemPoolCreate(
     cudaMemPool_t *memPool, const struct cudaMemPoolProps *poolProps);
 
-/** CUDA 11.2. */
+/** Destroys a pool when its last allocation is released. CUDA 11.2. */
 extern __host__ cudaError_t CUDARTAPI cudaMemPoolDestroy(cudaMemPool_t memPool);
 
-/** CUDA 13.0. */
+/** Gives the pool that a location came with. CUDA 13.0. */
 extern __host__ cudaError_t CUDARTAPI cudaMemGetDefaultMemPool(
     cudaMemPool_t *memPool, struct cudaMemLocation *location, enum cudaMemAllocationType type);
 
-/** CUDA 13.0. */
+/** Gives the current pool of a location. CUDA 13.0. */
 extern __host__ cudaError_t CUDARTAPI cudaMemGetMemPool(
     cudaMemPool_t *memPool, struct cudaMemLocation *location, enum cudaMemAllocationType type);
 
-/** CUDA 13.0. */
+/** Makes a pool the current one of a location. CUDA 13.0. */
 extern __host__ cudaError_t CUDARTAPI cudaMemSetMemPool(
     struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool);
 
-/** CUDA 11.2. */
+/** Allocates memory from a pool in stream order. CUDA 11.2. */
 extern __host__ cudaError_t CUDARTAPI cudaMallocFromPoolAsync(
     void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream);
 
-/** CUDA 11.2. */
+/** Gives a handle by which another process can import a pool. CUDA 11.2. */
 extern __host__ cudaError_t CUDARTAPI cudaMemPoolExportToShareableHandle(
     void *shareableHandle, cudaMemPool_t memPool, enum cudaMemAllocationHandleType handleType, unsigned int flags);
 
-/** CUDA 11.2. */
+/** Imports a pool of another process. CUDA 11.2. */
 extern __host__ cudaError_t CUDARTAPI cudaMemPoolImportFromShareableHandle(
     cudaMemPool_t *memPool, void *shareableHandle, enum cudaMemAllocationHandleType handleType, unsigned int flags);
 
-/** CUDA 11.2. */
+/** Describes an allocation for a process that imported its pool. CUDA 11.2. */
 extern __host__ cudaError_t CUDARTAPI cudaMemPoolExportPointer(struct cudaMemPoolPtrExportData *exportData, void *ptr);
 
-/** CUDA 11.2. */
+/** Maps an allocation of an imported pool. CUDA 11.2. */
 extern __host__ cudaError_t CUDARTAPI cudaMemPoolImportPointer(
     void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData);
 
-/** CUDA 4.0. */
+/** Tells what is known about an address; memory the driver does not know is unregistered. CUDA 4.0. */
 extern __host__ cudaError_t CUDARTAPI cudaPointerGetAttributes(
     struct cudaPointerAttributes *attributes, const void *ptr);
 
-/** CUDA 4.0. */
+/** Tells whether a device can reach the memory of another. CUDA 4.0. */
 extern __host__ cudaError_t CUDARTAPI cudaDeviceCanAccessPeer(int *canAccessPeer, int device, int peerDevice);
 
-/** CUDA 4.0. */
+/** Lets the current device reach the memory of another. CUDA 4.0. */
 extern __host__ cudaError_t CUDARTAPI cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags);
 
-/** CUDA 4.0. */
+/** Ends that. CUDA 4.0. */
 extern __host__ cudaError_t CUDARTAPI cudaDeviceDisablePeerAccess(int peerDevice);
 
-/** CUDA 3.2. */
+/** Gives a graphics resource back. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphicsUnregisterResource(cudaGraphicsResource_t resource);
 
-/** CUDA 3.2. */
+/** Says how a graphics resource will be used. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphicsResourceSetMapFlags(
     cudaGraphicsResource_t resource, unsigned int flags);
 
-/** CUDA 3.2. */
+/** Takes graphics resources for use by CUDA, in stream order. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphicsMapResources(
     int count, cudaGraphicsResource_t *resources, cudaStream_t stream __dv(0));
 
-/** CUDA 3.2. */
+/** Gives graphics resources back to graphics, in stream order. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphicsUnmapResources(
     int count, cudaGraphicsResource_t *resources, cudaStream_t stream __dv(0));
 
-/** CUDA 3.2. */
+/** Gives the address of a mapped graphics resource. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphicsResourceGetMappedPointer(
     void **devPtr, size_t *size, cudaGraphicsResource_t resource);
 
-/** CUDA 3.2. */
+/** Gives an array of a mapped graphics resource. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphicsSubResourceGetMappedArray(
     cudaArray_t *array, cudaGraphicsResource_t resource, unsigned int arrayIndex, unsigned int mipLevel);
 
-/** CUDA 5.0. */
+/** Gives the mipmapped array of a mapped graphics resource. CUDA 5.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphicsResourceGetMappedMipmappedArray(
     cudaMipmappedArray_t *mipmappedArray, cudaGraphicsResource_t resource);
 
-/** CUDA 3.2. */
+/** Gives the element format of an array. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaGetChannelDesc(struct cudaChannelFormatDesc *desc, cudaArray_const_t array);
 
-/** CUDA 3.2. */
+/** Makes a description of an element format: bits of each component and their type. CUDA 3.2 or earlier. */
 extern __host__ struct cudaChannelFormatDesc CUDARTAPI cudaCreateChannelDesc(
     int x, int y, int z, int w, enum cudaChannelFormatKind f);
 
-/** CUDA 5.0. */
+/** Makes a texture object. CUDA 5.0. */
 extern __host__ cudaError_t CUDARTAPI cudaCreateTextureObject(
     cudaTextureObject_t *pTexObject, const struct cudaResourceDesc *pResDesc, const struct cudaTextureDesc *pTexDesc,
     const struct cudaResourceViewDesc *pResViewDesc);
 
-/** CUDA 5.0. */
+/** Destroys a texture object. CUDA 5.0. */
 extern __host__ cudaError_t CUDARTAPI cudaDestroyTextureObject(cudaTextureObject_t texObject);
 
-/** CUDA 5.0. */
+/** Describes the memory of a texture object. CUDA 5.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGetTextureObjectResourceDesc(
     struct cudaResourceDesc *pResDesc, cudaTextureObject_t texObject);
 
-/** CUDA 5.0. */
+/** Describes the sampling of a texture object. CUDA 5.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGetTextureObjectTextureDesc(
     struct cudaTextureDesc *pTexDesc, cudaTextureObject_t texObject);
 
-/** CUDA 5.0. */
+/** Describes the view of a texture object. CUDA 5.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGetTextureObjectResourceViewDesc(
     struct cudaResourceViewDesc *pResViewDesc, cudaTextureObject_t texObject);
 
-/** CUDA 5.0. */
+/** Makes a surface object. CUDA 5.0. */
 extern __host__ cudaError_t CUDARTAPI cudaCreateSurfaceObject(
     cudaSurfaceObject_t *pSurfObject, const struct cudaResourceDesc *pResDesc);
 
-/** CUDA 5.0. */
+/** Destroys a surface object. CUDA 5.0. */
 extern __host__ cudaError_t CUDARTAPI cudaDestroySurfaceObject(cudaSurfaceObject_t surfObject);
 
-/** CUDA 5.0. */
+/** Describes the memory of a surface object. CUDA 5.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGetSurfaceObjectResourceDesc(
     struct cudaResourceDesc *pResDesc, cudaSurfaceObject_t surfObject);
 
-/** CUDA 3.2. */
+/** Gives the CUDA version of the driver; 0 without one. CUDA 3.2 or earlier. */
 extern __host__ cudaError_t CUDARTAPI cudaDriverGetVersion(int *driverVersion);
 
-/** CUDA 3.2. */
+/** Gives the CUDA version of the runtime: major * 1000 + minor * 10. CUDA 3.2 or earlier. */
 extern __host__ __cudart_builtin__ cudaError_t CUDARTAPI cudaRuntimeGetVersion(int *runtimeVersion);
 
-/** CUDA 13.0. */
+/** Sets a function that gets the driver's messages about errors. CUDA 13.0. */
 extern __host__ cudaError_t CUDARTAPI cudaLogsRegisterCallback(
     cudaLogsCallback_t callbackFunc, void *userData, cudaLogsCallbackHandle *callback_out);
 
-/** CUDA 13.0. */
+/** Ends that. CUDA 13.0. */
 extern __host__ cudaError_t CUDARTAPI cudaLogsUnregisterCallback(cudaLogsCallbackHandle callback);
 
-/** CUDA 13.0. */
+/** Gives the present end of the message log. CUDA 13.0. */
 extern __host__ cudaError_t CUDARTAPI cudaLogsCurrent(cudaLogIterator *iterator_out, unsigned int flags);
 
-/** CUDA 13.0. */
+/** Writes messages to a file. CUDA 13.0. */
 extern __host__ cudaError_t CUDARTAPI cudaLogsDumpToFile(
     cudaLogIterator *iterator, const char *pathToFile, unsigned int flags);
 
-/** CUDA 13.0. */
+/** Writes messages to memory. CUDA 13.0. */
 extern __host__ cudaError_t CUDARTAPI cudaLogsDumpToMemory(
     cudaLogIterator *iterator, char *buffer, size_t *size, unsigned int flags);
 
-/** CUDA 10.0. */
+/** Makes an empty graph. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphCreate(cudaGraph_t *pGraph, unsigned int flags);
 
-/** CUDA 10.0. */
+/** Adds a kernel launch to a graph. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphAddKernelNode(
     cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
     const struct cudaKernelNodeParams *pNodeParams);
 
-/** CUDA 10.0. */
+/** Describes a kernel node. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphKernelNodeGetParams(
     cudaGraphNode_t node, struct cudaKernelNodeParams *pNodeParams);
 
-/** CUDA 10.0. */
+/** Changes a kernel node. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphKernelNodeSetParams(
     cudaGraphNode_t node, const struct cudaKernelNodeParams *pNodeParams);
 
-/** CUDA 11.0. */
+/** Copies the attributes of a kernel node. CUDA 11.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t hDst, cudaGraphNode_t hSrc);
 
-/** CUDA 11.0. */
+/** Reads an attribute of a kernel node. CUDA 11.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphKernelNodeGetAttribute(
     cudaGraphNode_t hNode, cudaKernelNodeAttrID attr, cudaKernelNodeAttrValue *value_out);
 
-/** CUDA 11.0. */
+/** Sets an attribute of a kernel node. CUDA 11.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphKernelNodeSetAttribute(
     cudaGraphNode_t hNode, cudaKernelNodeAttrID attr, const cudaKernelNodeAttrValue *value);
 
-/** CUDA 10.0. */
+/** Adds a copy to a graph. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphAddMemcpyNode(
     cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
     const struct cudaMemcpy3DParms *pCopyParams);
 
-/** CUDA 11.1. */
+/** Adds a copy to a device variable to a graph. CUDA 11.1. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphAddMemcpyNodeToSymbol(
     cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
     const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind);
 
-/** CUDA 11.1. */
+/** Adds a copy from a device variable to a graph. CUDA 11.1. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphAddMemcpyNodeFromSymbol(
     cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
     void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind);
 
-/** CUDA 11.1. */
+/** Adds a copy of bytes to a graph. CUDA 11.1. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphAddMemcpyNode1D(
     cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
     void *dst, const void *src, size_t count, enum cudaMemcpyKind kind);
 
-/** CUDA 10.0. */
+/** Describes a copy node. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphMemcpyNodeGetParams(
     cudaGraphNode_t node, struct cudaMemcpy3DParms *pNodeParams);
 
-/** CUDA 10.0. */
+/** Changes a copy node. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphMemcpyNodeSetParams(
     cudaGraphNode_t node, const struct cudaMemcpy3DParms *pNodeParams);
 
-/** CUDA 11.1. */
+/** Makes a copy node copy to a device variable. CUDA 11.1. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphMemcpyNodeSetParamsToSymbol(
     cudaGraphNode_t node, const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind);
 
-/** CUDA 11.1. */
+/** Makes a copy node copy from a device variable. CUDA 11.1. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphMemcpyNodeSetParamsFromSymbol(
     cudaGraphNode_t node, void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind);
 
-/** CUDA 11.1. */
+/** Makes a copy node copy bytes. CUDA 11.1. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphMemcpyNodeSetParams1D(
     cudaGraphNode_t node, void *dst, const void *src, size_t count, enum cudaMemcpyKind kind);
 
-/** CUDA 10.0. */
+/** Adds a memory set to a graph. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphAddMemsetNode(
     cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
     const struct cudaMemsetParams *pMemsetParams);
 
-/** CUDA 10.0. */
+/** Describes a set node. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphMemsetNodeGetParams(
     cudaGraphNode_t node, struct cudaMemsetParams *pNodeParams);
 
-/** CUDA 10.0. */
+/** Changes a set node. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphMemsetNodeSetParams(
     cudaGraphNode_t node, const struct cudaMemsetParams *pNodeParams);
 
-/** CUDA 10.0. */
+/** Adds a call of a host function to a graph. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphAddHostNode(
     cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
     const struct cudaHostNodeParams *pNodeParams);
 
-/** CUDA 10.0. */
+/** Describes a host node. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphHostNodeGetParams(
     cudaGraphNode_t node, struct cudaHostNodeParams *pNodeParams);
 
-/** CUDA 10.0. */
+/** Changes a host node. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphHostNodeSetParams(
     cudaGraphNode_t node, const struct cudaHostNodeParams *pNodeParams);
 
-/** CUDA 10.0. */
+/** Adds a copy of a graph to a graph, as one node. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphAddChildGraphNode(
     cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
     cudaGraph_t childGraph);
 
-/** CUDA 10.0. */
+/** Gives the graph of a child node. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t node, cudaGraph_t *pGraph);
 
-/** CUDA 10.0. */
+/** Adds a node that does nothing but join others. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphAddEmptyNode(
     cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies);
 
-/** CUDA 11.1. */
+/** Adds the recording of an event to a graph. CUDA 11.1. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphAddEventRecordNode(
     cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
     cudaEvent_t event);
 
-/** CUDA 11.1. */
+/** Gives the event of a record node. CUDA 11.1. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t node, cudaEvent_t *event_out);
 
-/** CUDA 11.1. */
+/** Changes the event of a record node. CUDA 11.1. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event);
 
-/** CUDA 11.1. */
+/** Adds a wait for an event to a graph. CUDA 11.1. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphAddEventWaitNode(
     cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
     cudaEvent_t event);
 
-/** CUDA 11.1. */
+/** Gives the event of a wait node. CUDA 11.1. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t node, cudaEvent_t *event_out);
 
-/** CUDA 11.1. */
+/** Changes the event of a wait node. CUDA 11.1. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event);
 
-/** CUDA 11.2. */
+/** Adds signals of imported semaphores to a graph. CUDA 11.2. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphAddExternalSemaphoresSignalNode(
     cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
     const struct cudaExternalSemaphoreSignalNodeParams *nodeParams);
 
-/** CUDA 11.2. */
+/** Describes a signal node; the arrays are the node's. CUDA 11.2. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphExternalSemaphoresSignalNodeGetParams(
     cudaGraphNode_t hNode, struct cudaExternalSemaphoreSignalNodeParams *params_out);
 
-/** CUDA 11.2. */
+/** Changes a signal node. CUDA 11.2. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphExternalSemaphoresSignalNodeSetParams(
     cudaGraphNode_t hNode, const struct cudaExternalSemaphoreSignalNodeParams *nodeParams);
 
-/** CUDA 11.2. */
+/** Adds waits for imported semaphores to a graph. CUDA 11.2. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphAddExternalSemaphoresWaitNode(
     cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
     const struct cudaExternalSemaphoreWaitNodeParams *nodeParams);
 
-/** CUDA 11.2. */
+/** Describes a semaphore-wait node; the arrays are the node's. CUDA 11.2. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphExternalSemaphoresWaitNodeGetParams(
     cudaGraphNode_t hNode, struct cudaExternalSemaphoreWaitNodeParams *params_out);
 
-/** CUDA 11.2. */
+/** Changes a semaphore-wait node. CUDA 11.2. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphExternalSemaphoresWaitNodeSetParams(
     cudaGraphNode_t hNode, const struct cudaExternalSemaphoreWaitNodeParams *nodeParams);
 
-/** CUDA 11.4. */
+/** Adds an allocation to a graph; its address is known at once. CUDA 11.4. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphAddMemAllocNode(
     cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
     struct cudaMemAllocNodeParams *nodeParams);
 
-/** CUDA 11.4. */
+/** Describes an allocation node. CUDA 11.4. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphMemAllocNodeGetParams(
     cudaGraphNode_t node, struct cudaMemAllocNodeParams *params_out);
 
-/** CUDA 11.4. */
+/** Adds a release to a graph. CUDA 11.4. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphAddMemFreeNode(
     cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
     void *dptr);
 
-/** CUDA 11.4. */
+/** Gives the address of a release node. CUDA 11.4. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node, void *dptr_out);
 
-/** CUDA 11.4. */
+/** Gives memory that graphs do not use back to the system. CUDA 11.4. */
 extern __host__ cudaError_t CUDARTAPI cudaDeviceGraphMemTrim(int device);
 
-/** CUDA 11.4. */
+/** Reads how much memory graphs use. CUDA 11.4. */
 extern __host__ cudaError_t CUDARTAPI cudaDeviceGetGraphMemAttribute(
     int device, enum cudaGraphMemAttributeType attr, void *value);
 
-/** CUDA 11.4. */
+/** Resets a high-water mark of graph memory. CUDA 11.4. */
 extern __host__ cudaError_t CUDARTAPI cudaDeviceSetGraphMemAttribute(
     int device, enum cudaGraphMemAttributeType attr, void *value);
 
-/** CUDA 10.0. */
+/** Copies a graph. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphClone(cudaGraph_t *pGraphClone, cudaGraph_t originalGraph);
 
-/** CUDA 10.0. */
+/** Finds the copy of a node in a cloned graph. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphNodeFindInClone(
     cudaGraphNode_t *pNode, cudaGraphNode_t originalNode, cudaGraph_t clonedGraph);
 
-/** CUDA 10.0. */
+/** Gives the type of a node. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType *pType);
 
-/** CUDA 10.0. */
+/** Lists the nodes of a graph; with nodes NULL it counts them. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *numNodes);
 
-/** CUDA 10.0. */
+/** Lists the nodes without dependencies; with NULL it counts them. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphGetRootNodes(
     cudaGraph_t graph, cudaGraphNode_t *pRootNodes, size_t *pNumRootNodes);
 
-/** CUDA 10.0. */
+/** Lists the edges of a graph; with NULL it counts them. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphGetEdges(
     cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to, cudaGraphEdgeData *edgeData, size_t *numEdges);
 
-/** CUDA 10.0. */
+/** Lists what a node waits for; with NULL it counts them. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphNodeGetDependencies(
     cudaGraphNode_t node, cudaGraphNode_t *pDependencies, cudaGraphEdgeData *edgeData, size_t *pNumDependencies);
 
-/** CUDA 10.0. */
+/** Lists what waits for a node; with NULL it counts them. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphNodeGetDependentNodes(
     cudaGraphNode_t node, cudaGraphNode_t *pDependentNodes, cudaGraphEdgeData *edgeData, size_t *pNumDependentNodes);
 
-/** CUDA 10.0. */
+/** Adds edges to a graph. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphAddDependencies(
     cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to, const cudaGraphEdgeData *edgeData,
     size_t numDependencies);
 
-/** CUDA 10.0. */
+/** Takes edges out of a graph. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphRemoveDependencies(
     cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to, const cudaGraphEdgeData *edgeData,
     size_t numDependencies);
 
-/** CUDA 10.0. */
+/** Takes a node out of its graph. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphDestroyNode(cudaGraphNode_t node);
 
-/** CUDA 10.0. */
+/** Makes a graph executable. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphInstantiate(
     cudaGraphExec_t *pGraphExec, cudaGraph_t graph, unsigned long long flags __dv(0));
 
-/** CUDA 11.4. */
+/** Makes a graph executable, with flags. CUDA 11.4. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphInstantiateWithFlags(
     cudaGraphExec_t *pGraphExec, cudaGraph_t graph, unsigned long long flags __dv(0));
 
-/** CUDA 12.0. */
+/** Makes a graph executable, and says what stood in the way. CUDA 12.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphInstantiateWithParams(
     cudaGraphExec_t *pGraphExec, cudaGraph_t graph, cudaGraphInstantiateParams *instantiateParams);
 
-/** CUDA 12.0. */
+/** Gives the flags that a graph was made executable with. CUDA 12.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphExecGetFlags(cudaGraphExec_t graphExec, unsigned long long *flags);
 
-/** CUDA 10.1. */
+/** Changes a kernel node of an executable graph. CUDA 10.1. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphExecKernelNodeSetParams(
     cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const struct cudaKernelNodeParams *pNodeParams);
 
-/** CUDA 10.2. */
+/** Changes a copy node of an executable graph. CUDA 10.2. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphExecMemcpyNodeSetParams(
     cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const struct cudaMemcpy3DParms *pNodeParams);
 
-/** CUDA 11.1. */
+/** Makes a copy node of an executable graph copy to a device variable. CUDA 11.1. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphExecMemcpyNodeSetParamsToSymbol(
     cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const void *symbol, const void *src, size_t count,
     size_t offset, enum cudaMemcpyKind kind);
 
-/** CUDA 11.1. */
+/** Makes a copy node of an executable graph copy from a device variable. CUDA 11.1. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphExecMemcpyNodeSetParamsFromSymbol(
     cudaGraphExec_t hGraphExec, cudaGraphNode_t node, void *dst, const void *symbol, size_t count, size_t offset,
     enum cudaMemcpyKind kind);
 
-/** CUDA 11.1. */
+/** Makes a copy node of an executable graph copy bytes. CUDA 11.1. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphExecMemcpyNodeSetParams1D(
     cudaGraphExec_t hGraphExec, cudaGraphNode_t node, void *dst, const void *src, size_t count,
     enum cudaMemcpyKind kind);
 
-/** CUDA 10.2. */
+/** Changes a set node of an executable graph. CUDA 10.2. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphExecMemsetNodeSetParams(
     cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const struct cudaMemsetParams *pNodeParams);
 
-/** CUDA 10.2. */
+/** Changes a host node of an executable graph. CUDA 10.2. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphExecHostNodeSetParams(
     cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const struct cudaHostNodeParams *pNodeParams);
 
-/** CUDA 11.1. */
+/** Changes the nodes of a child graph of an executable graph. CUDA 11.1. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphExecChildGraphNodeSetParams(
     cudaGraphExec_t hGraphExec, cudaGraphNode_t node, cudaGraph_t childGraph);
 
-/** CUDA 11.1. */
+/** Changes the event of a record node of an executable graph. CUDA 11.1. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphExecEventRecordNodeSetEvent(
     cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, cudaEvent_t event);
 
-/** CUDA 11.1. */
+/** Changes the event of a wait node of an executable graph. CUDA 11.1. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphExecEventWaitNodeSetEvent(
     cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, cudaEvent_t event);
 
-/** CUDA 11.2. */
+/** Changes a signal node of an executable graph. CUDA 11.2. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphExecExternalSemaphoresSignalNodeSetParams(
     cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, const struct cudaExternalSemaphoreSignalNodeParams *nodeParams);
 
-/** CUDA 11.2. */
+/** Changes a semaphore-wait node of an executable graph. CUDA 11.2. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphExecExternalSemaphoresWaitNodeSetParams(
     cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, const struct cudaExternalSemaphoreWaitNodeParams *nodeParams);
 
-/** CUDA 11.6. */
+/** Lets a node of an executable graph run or do nothing. CUDA 11.6. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphNodeSetEnabled(
     cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, unsigned int isEnabled);
 
-/** CUDA 11.6. */
+/** Tells whether a node of an executable graph runs. CUDA 11.6. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphNodeGetEnabled(
     cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, unsigned int *isEnabled);
 
-/** CUDA 10.2. */
+/** Gives an executable graph the parameters of another graph of the same form. CUDA 10.2. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphExecUpdate(
     cudaGraphExec_t hGraphExec, cudaGraph_t hGraph, cudaGraphExecUpdateResultInfo *resultInfo);
 
-/** CUDA 10.0. */
+/** Prepares an executable graph on the device, so that its first launch is quick. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphUpload(cudaGraphExec_t graphExec, cudaStream_t stream);
 
-/** CUDA 10.0. */
+/** Runs a graph in stream order. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream);
 
-/** CUDA 10.0. */
+/** Destroys an executable graph; a running launch is completed. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphExecDestroy(cudaGraphExec_t graphExec);
 
-/** CUDA 10.0. */
+/** Destroys a graph. CUDA 10.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphDestroy(cudaGraph_t graph);
 
-/** CUDA 11.3. */
+/** Writes a graph to a file in the DOT language. CUDA 11.3. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphDebugDotPrint(cudaGraph_t graph, const char *path, unsigned int flags);
 
-/** CUDA 11.3. */
+/** Wraps an object of the program, with the function that destroys it when no reference is left. CUDA 11.3. */
 extern __host__ cudaError_t CUDARTAPI cudaUserObjectCreate(
     cudaUserObject_t *object_out, void *ptr, cudaHostFn_t destroy, unsigned int initialRefcount, unsigned int flags);
 
-/** CUDA 11.3. */
+/** Adds references to a user object. CUDA 11.3. */
 extern __host__ cudaError_t CUDARTAPI cudaUserObjectRetain(cudaUserObject_t object, unsigned int count __dv(1));
 
-/** CUDA 11.3. */
+/** Drops references to a user object. CUDA 11.3. */
 extern __host__ cudaError_t CUDARTAPI cudaUserObjectRelease(cudaUserObject_t object, unsigned int count __dv(1));
 
-/** CUDA 11.3. */
+/** Makes a graph keep a user object. CUDA 11.3. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphRetainUserObject(
     cudaGraph_t graph, cudaUserObject_t object, unsigned int count __dv(1), unsigned int flags __dv(0));
 
-/** CUDA 11.3. */
+/** Makes a graph drop a user object. CUDA 11.3. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphReleaseUserObject(
     cudaGraph_t graph, cudaUserObject_t object, unsigned int count __dv(1));
 
-/** CUDA 12.2. */
+/** Adds a node of any type to a graph. CUDA 12.2. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphAddNode(
     cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies,
     const cudaGraphEdgeData *dependencyData, size_t numDependencies, struct cudaGraphNodeParams *nodeParams);
 
-/** CUDA 12.2. */
+/** Changes a node of any type. CUDA 12.2. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphNodeSetParams(
     cudaGraphNode_t node, struct cudaGraphNodeParams *nodeParams);
 
-/** CUDA 12.2. */
+/** Changes a node of any type of an executable graph. CUDA 12.2. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphExecNodeSetParams(
     cudaGraphExec_t graphExec, cudaGraphNode_t node, struct cudaGraphNodeParams *nodeParams);
 
-/** CUDA 12.3. */
+/** Makes the value that a conditional node tests. CUDA 12.3. */
 extern __host__ cudaError_t CUDARTAPI cudaGraphConditionalHandleCreate(
     cudaGraphConditionalHandle *pHandle_out, cudaGraph_t graph, unsigned int defaultLaunchValue __dv(0),
     unsigned int flags __dv(0));
 
-/** Deprecated. CUDA 11.3. */
+/** Finds a driver function by name. Deprecated. CUDA 11.3. */
 __CUDA_DEPRECATED extern __host__ cudaError_t CUDARTAPI cudaGetDriverEntryPoint(
     const char *symbol, void **funcPtr, unsigned long long flags,
     enum cudaDriverEntryPointQueryResult *driverStatus __dv(NULL));
 
-/** CUDA 12.5. */
+/** Finds a driver function by name and CUDA version. CUDA 12.5. */
 extern __host__ cudaError_t CUDARTAPI cudaGetDriverEntryPointByVersion(
     const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags,
     enum cudaDriverEntryPointQueryResult *driverStatus __dv(NULL));
 
-/** CUDA 12.6. */
+/** Loads code for all contexts, from memory. CUDA 12.6. */
 extern __host__ cudaError_t CUDARTAPI cudaLibraryLoadData(
     cudaLibrary_t *library, const void *code, enum cudaJitOption *jitOptions, void **jitOptionsValues,
     unsigned int numJitOptions, enum cudaLibraryOption *libraryOptions, void **libraryOptionValues,
     unsigned int numLibraryOptions);
 
-/** CUDA 12.6. */
+/** Loads code for all contexts, from a file. CUDA 12.6. */
 extern __host__ cudaError_t CUDARTAPI cudaLibraryLoadFromFile(
     cudaLibrary_t *library, const char *fileName, enum cudaJitOption *jitOptions, void **jitOptionsValues,
     unsigned int numJitOptions, enum cudaLibraryOption *libraryOptions, void **libraryOptionValues,
     unsigned int numLibraryOptions);
 
-/** CUDA 12.6. */
+/** Unloads a library. CUDA 12.6. */
 extern __host__ cudaError_t CUDARTAPI cudaLibraryUnload(cudaLibrary_t library);
 
-/** CUDA 12.6. */
+/** Finds a kernel of a library by its mangled name. CUDA 12.6. */
 extern __host__ cudaError_t CUDARTAPI cudaLibraryGetKernel(
     cudaKernel_t *pKernel, cudaLibrary_t library, const char *name);
 
-/** CUDA 12.6. */
+/** Finds a variable of a library in the current context. CUDA 12.6. */
 extern __host__ cudaError_t CUDARTAPI cudaLibraryGetGlobal(
     void **dptr, size_t *bytes, cudaLibrary_t library, const char *name);
 
-/** CUDA 12.6. */
+/** Finds a managed variable of a library. CUDA 12.6. */
 extern __host__ cudaError_t CUDARTAPI cudaLibraryGetManaged(
     void **dptr, size_t *bytes, cudaLibrary_t library, const char *name);
 
-/** CUDA 12.6. */
+/** Finds a function pointer of a library that host and device share. CUDA 12.6. */
 extern __host__ cudaError_t CUDARTAPI cudaLibraryGetUnifiedFunction(
     void **fptr, cudaLibrary_t library, const char *symbol);
 
-/** CUDA 12.6. */
+/** Counts the kernels of a library. CUDA 12.6. */
 extern __host__ cudaError_t CUDARTAPI cudaLibraryGetKernelCount(unsigned int *count, cudaLibrary_t lib);
 
-/** CUDA 12.6. */
+/** Lists kernels of a library. CUDA 12.6. */
 extern __host__ cudaError_t CUDARTAPI cudaLibraryEnumerateKernels(
     cudaKernel_t *kernels, unsigned int numKernels, cudaLibrary_t lib);
 
-/** CUDA 12.6. */
+/** Sets an attribute of a kernel on a device. CUDA 12.6. */
 extern __host__ cudaError_t CUDARTAPI cudaKernelSetAttributeForDevice(
     cudaKernel_t kernel, enum cudaFuncAttribute attr, int value, int device);
 
-/** CUDA 13.0. */
+/** Gives a table of undocumented functions. The software GPU has none. CUDA 13.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGetExportTable(const void **ppExportTable, const cudaUUID_t *pExportTableId);
 
-/** CUDA 11.0. */
+/** Gives the driver's function of a kernel on the current device. CUDA 11.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr);
 
-/** CUDA 12.0. */
+/** Gives the driver's kernel of a kernel. CUDA 12.0. */
 extern __host__ cudaError_t CUDARTAPI cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr);
 
 #if defined(__CUDA_API_VERSION_INTERNAL)

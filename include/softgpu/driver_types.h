@@ -80,7 +80,7 @@ typedef struct CUuuid_st CUuuid;
 #define cudaInvalidDeviceId ((int)-2)
 #define cudaInitDeviceFlagsAreValid 0x01
 
-/** CUDA 3.2. */
+/** What every runtime function returns; 0 is success. CUDA 3.2 or earlier. */
 enum cudaError {
   cudaSuccess = 0,
   cudaErrorInvalidValue = 1,
@@ -218,7 +218,7 @@ enum cudaError {
   cudaErrorApiFailureBase = 10000
 };
 
-/** CUDA 3.2. */
+/** The type of a texture's elements. CUDA 3.2 or earlier. */
 enum cudaChannelFormatKind {
   cudaChannelFormatKindSigned = 0,
   cudaChannelFormatKindUnsigned = 1,
@@ -254,7 +254,7 @@ enum cudaChannelFormatKind {
   cudaChannelFormatKindUnsignedNormalized1010102 = 31
 };
 
-/** CUDA 3.2. */
+/** Bits of each component and their type. CUDA 3.2 or earlier. */
 struct cudaChannelFormatDesc {
   int x;
   int y;
@@ -262,19 +262,19 @@ struct cudaChannelFormatDesc {
   int w;
   enum cudaChannelFormatKind f;
 };
-/** CUDA 3.2. */
+/** Memory laid out for textures and surfaces. CUDA 3.2 or earlier. */
 typedef struct cudaArray *cudaArray_t;
-/** CUDA 3.2. */
+/** An array that is only read. CUDA 3.2 or earlier. */
 typedef const struct cudaArray *cudaArray_const_t;
 struct cudaArray;
-/** CUDA 5.0. */
+/** An array with levels of detail. CUDA 5.0. */
 typedef struct cudaMipmappedArray *cudaMipmappedArray_t;
-/** CUDA 5.0. */
+/** A mipmapped array that is only read. CUDA 5.0. */
 typedef const struct cudaMipmappedArray *cudaMipmappedArray_const_t;
 struct cudaMipmappedArray;
 #define cudaArraySparsePropertiesSingleMipTail 0x1
 
-/** CUDA 11.1. */
+/** How a sparse array is tiled. CUDA 11.1. */
 struct cudaArraySparseProperties {
   struct {
     unsigned int width;
@@ -287,14 +287,14 @@ struct cudaArraySparseProperties {
   unsigned int reserved[4];
 };
 
-/** CUDA 11.6. */
+/** Size and alignment of an array's memory. CUDA 11.6. */
 struct cudaArrayMemoryRequirements {
   size_t size;
   size_t alignment;
   unsigned int reserved[4];
 };
 
-/** CUDA 4.0. */
+/** What sort of memory an address is in. CUDA 4.0. */
 enum cudaMemoryType {
   cudaMemoryTypeUnregistered = 0,
   cudaMemoryTypeHost = 1,
@@ -302,7 +302,7 @@ enum cudaMemoryType {
   cudaMemoryTypeManaged = 3
 };
 
-/** CUDA 3.2. */
+/** From where to where a copy goes; Default finds out. CUDA 3.2 or earlier. */
 enum cudaMemcpyKind {
   cudaMemcpyHostToHost = 0,
   cudaMemcpyHostToDevice = 1,
@@ -311,7 +311,7 @@ enum cudaMemcpyKind {
   cudaMemcpyDefault = 4
 };
 
-/** CUDA 3.2. */
+/** Memory in rows: pitch is their distance in bytes. CUDA 3.2 or earlier. */
 struct cudaPitchedPtr {
   void *ptr;
   size_t pitch;
@@ -319,21 +319,21 @@ struct cudaPitchedPtr {
   size_t ysize;
 };
 
-/** CUDA 3.2. */
+/** A size: width in elements of an array or bytes of memory, height in rows, depth in slices. CUDA 3.2 or earlier. */
 struct cudaExtent {
   size_t width;
   size_t height;
   size_t depth;
 };
 
-/** CUDA 3.2. */
+/** A position, in the units of cudaExtent. CUDA 3.2 or earlier. */
 struct cudaPos {
   size_t x;
   size_t y;
   size_t z;
 };
 
-/** CUDA 3.2. */
+/** A copy of a box. CUDA 3.2 or earlier. */
 struct cudaMemcpy3DParms {
   cudaArray_t srcArray;
   struct cudaPos srcPos;
@@ -345,14 +345,14 @@ struct cudaMemcpy3DParms {
   enum cudaMemcpyKind kind;
 };
 
-/** CUDA 12.2. */
+/** Parameters of a copy node. CUDA 12.2. */
 struct cudaMemcpyNodeParams {
   int flags;
   int reserved[3];
   struct cudaMemcpy3DParms copyParams;
 };
 
-/** CUDA 4.0. */
+/** A copy of a box between two devices. CUDA 4.0. */
 struct cudaMemcpy3DPeerParms {
   cudaArray_t srcArray;
   struct cudaPos srcPos;
@@ -365,7 +365,7 @@ struct cudaMemcpy3DPeerParms {
   struct cudaExtent extent;
 };
 
-/** CUDA 10.0. */
+/** Parameters of a set node. CUDA 10.0. */
 struct cudaMemsetParams {
   void *dst;
   size_t pitch;
@@ -375,7 +375,7 @@ struct cudaMemsetParams {
   size_t height;
 };
 
-/** CUDA 12.2. */
+/** Parameters of a set node. CUDA 12.2. */
 struct cudaMemsetParamsV2 {
   void *dst;
   size_t pitch;
@@ -385,14 +385,14 @@ struct cudaMemsetParamsV2 {
   size_t height;
 };
 
-/** CUDA 11.6. */
+/** How accesses use the L2 cache. CUDA 11.6. */
 enum cudaAccessProperty {
   cudaAccessPropertyNormal = 0,
   cudaAccessPropertyStreaming = 1,
   cudaAccessPropertyPersisting = 2
 };
 
-/** CUDA 11.6. */
+/** A range of addresses and how its accesses use the L2 cache. CUDA 11.6. */
 struct cudaAccessPolicyWindow {
   void *base_ptr;
   size_t num_bytes;
@@ -400,36 +400,36 @@ struct cudaAccessPolicyWindow {
   enum cudaAccessProperty hitProp;
   enum cudaAccessProperty missProp;
 };
-/** CUDA 10.0. */
+/** A host function in a stream or graph. CUDA 10.0. */
 typedef void(CUDART_CB *cudaHostFn_t)(void *userData);
 
-/** CUDA 10.0. */
+/** Parameters of a host node. CUDA 10.0. */
 struct cudaHostNodeParams {
   cudaHostFn_t fn;
   void *userData;
 };
 
-/** CUDA 12.2. */
+/** Parameters of a host node. CUDA 12.2. */
 struct cudaHostNodeParamsV2 {
   cudaHostFn_t fn;
   void *userData;
 };
 
-/** CUDA 10.0. */
+/** Whether a stream is being captured. CUDA 10.0. */
 enum cudaStreamCaptureStatus {
   cudaStreamCaptureStatusNone = 0,
   cudaStreamCaptureStatusActive = 1,
   cudaStreamCaptureStatusInvalidated = 2
 };
 
-/** CUDA 10.0. */
+/** Which calls are refused during a capture. CUDA 10.0. */
 enum cudaStreamCaptureMode {
   cudaStreamCaptureModeGlobal = 0,
   cudaStreamCaptureModeThreadLocal = 1,
   cudaStreamCaptureModeRelaxed = 2
 };
 
-/** CUDA 11.6. */
+/** How a thread waits. CUDA 11.6. */
 enum cudaSynchronizationPolicy {
   cudaSyncPolicyAuto = 1,
   cudaSyncPolicySpin = 2,
@@ -437,27 +437,31 @@ enum cudaSynchronizationPolicy {
   cudaSyncPolicyBlockingSync = 4
 };
 
-/** CUDA 11.6. */
+/** How the blocks of a cluster are placed. CUDA 11.6. */
 enum cudaClusterSchedulingPolicy {
   cudaClusterSchedulingPolicyDefault = 0,
   cudaClusterSchedulingPolicySpread = 1,
   cudaClusterSchedulingPolicyLoadBalancing = 2
 };
 
+/** Whether dependencies are added or replaced. */
 enum cudaStreamUpdateCaptureDependenciesFlags {
   cudaStreamAddCaptureDependencies = 0x0,
   cudaStreamSetCaptureDependencies = 0x1
 };
 
+/** Flags of user objects. */
 enum cudaUserObjectFlags {
   cudaUserObjectNoDestructorSync = 0x1
 };
 
+/** Whether references are moved to a graph. */
 enum cudaUserObjectRetainFlags {
   cudaGraphUserObjectMove = 0x1
 };
 struct cudaGraphicsResource;
 
+/** How a graphics resource is registered. */
 enum cudaGraphicsRegisterFlags {
   cudaGraphicsRegisterFlagsNone = 0,
   cudaGraphicsRegisterFlagsReadOnly = 1,
@@ -466,12 +470,14 @@ enum cudaGraphicsRegisterFlags {
   cudaGraphicsRegisterFlagsTextureGather = 8
 };
 
+/** How a graphics resource is used while mapped. */
 enum cudaGraphicsMapFlags {
   cudaGraphicsMapFlagsNone = 0,
   cudaGraphicsMapFlagsReadOnly = 1,
   cudaGraphicsMapFlagsWriteDiscard = 2
 };
 
+/** The face of a cube map. */
 enum cudaGraphicsCubeFace {
   cudaGraphicsCubeFacePositiveX = 0x00,
   cudaGraphicsCubeFaceNegativeX = 0x01,
@@ -481,7 +487,7 @@ enum cudaGraphicsCubeFace {
   cudaGraphicsCubeFaceNegativeZ = 0x05
 };
 
-/** CUDA 5.0. */
+/** What a texture reads from. CUDA 5.0. */
 enum cudaResourceType {
   cudaResourceTypeArray = 0x00,
   cudaResourceTypeMipmappedArray = 0x01,
@@ -489,7 +495,7 @@ enum cudaResourceType {
   cudaResourceTypePitch2D = 0x03
 };
 
-/** CUDA 5.0. */
+/** How a texture sees its elements. CUDA 5.0. */
 enum cudaResourceViewFormat {
   cudaResViewFormatNone = 0x00,
   cudaResViewFormatUnsignedChar1 = 0x01,
@@ -528,7 +534,7 @@ enum cudaResourceViewFormat {
   cudaResViewFormatUnsignedBlockCompressed7 = 0x22
 };
 
-/** CUDA 5.0. */
+/** What a texture or surface reads from. CUDA 5.0. */
 struct cudaResourceDesc {
   enum cudaResourceType resType;
   union {
@@ -557,7 +563,7 @@ struct cudaResourceDesc {
   unsigned int flags;
 };
 
-/** CUDA 5.0. */
+/** How a texture sees its memory. CUDA 5.0. */
 struct cudaResourceViewDesc {
   enum cudaResourceViewFormat format;
   size_t width;
@@ -570,7 +576,7 @@ struct cudaResourceViewDesc {
   unsigned int reserved[16];
 };
 
-/** CUDA 4.0. */
+/** What is known about an address. CUDA 4.0. */
 struct cudaPointerAttributes {
   enum cudaMemoryType type;
   int device;
@@ -579,7 +585,7 @@ struct cudaPointerAttributes {
   long reserved[8];
 };
 
-/** CUDA 3.2. */
+/** Facts about a kernel: sizes in bytes. CUDA 3.2 or earlier. */
 struct cudaFuncAttributes {
   size_t sharedSizeBytes;
   size_t constSizeBytes;
@@ -600,7 +606,7 @@ struct cudaFuncAttributes {
   int reserved[16];
 };
 
-/** CUDA 9.0. */
+/** Attributes of a kernel that can be set. CUDA 9.0. */
 enum cudaFuncAttribute {
   cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
   cudaFuncAttributePreferredSharedMemoryCarveout = 9,
@@ -613,7 +619,7 @@ enum cudaFuncAttribute {
   cudaFuncAttributeMax = 16
 };
 
-/** CUDA 3.2. */
+/** The preferred split between L1 cache and shared memory. CUDA 3.2 or earlier. */
 enum cudaFuncCache {
   cudaFuncCachePreferNone = 0,
   cudaFuncCachePreferShared = 1,
@@ -621,19 +627,21 @@ enum cudaFuncCache {
   cudaFuncCachePreferEqual = 3
 };
 
-/** CUDA 4.2. */
+/** The width of shared-memory banks. CUDA 4.2. */
 enum cudaSharedMemConfig {
   cudaSharedMemBankSizeDefault = 0,
   cudaSharedMemBankSizeFourByte = 1,
   cudaSharedMemBankSizeEightByte = 2
 };
 
+/** The preferred share of shared memory, in percent. */
 enum cudaSharedCarveout {
   cudaSharedmemCarveoutDefault = -1,
   cudaSharedmemCarveoutMaxShared = 100,
   cudaSharedmemCarveoutMaxL1 = 0
 };
 
+/** Who may use a device. */
 enum cudaComputeMode {
   cudaComputeModeDefault = 0,
   cudaComputeModeExclusive = 1,
@@ -641,7 +649,7 @@ enum cudaComputeMode {
   cudaComputeModeExclusiveProcess = 3
 };
 
-/** CUDA 3.2. */
+/** Limits of a context. CUDA 3.2 or earlier. */
 enum cudaLimit {
   cudaLimitStackSize = 0x00,
   cudaLimitPrintfFifoSize = 0x01,
@@ -652,7 +660,7 @@ enum cudaLimit {
   cudaLimitPersistingL2CacheSize = 0x06
 };
 
-/** CUDA 8.0. */
+/** How managed memory will be used. CUDA 8.0. */
 enum cudaMemoryAdvise {
   cudaMemAdviseSetReadMostly = 1,
   cudaMemAdviseUnsetReadMostly = 2,
@@ -662,7 +670,7 @@ enum cudaMemoryAdvise {
   cudaMemAdviseUnsetAccessedBy = 6
 };
 
-/** CUDA 8.0. */
+/** Attributes of managed memory. CUDA 8.0. */
 enum cudaMemRangeAttribute {
   cudaMemRangeAttributeReadMostly = 1,
   cudaMemRangeAttributePreferredLocation = 2,
@@ -674,29 +682,31 @@ enum cudaMemRangeAttribute {
   cudaMemRangeAttributeLastPrefetchLocationId = 8
 };
 
+/** How writes of remote devices can be flushed. */
 enum cudaFlushGPUDirectRDMAWritesOptions {
   cudaFlushGPUDirectRDMAWritesOptionHost = 1,
   cudaFlushGPUDirectRDMAWritesOptionMemOps = 2
 };
 
+/** How writes of remote devices are ordered. */
 enum cudaGPUDirectRDMAWritesOrdering {
   cudaGPUDirectRDMAWritesOrderingNone = 0,
   cudaGPUDirectRDMAWritesOrderingOwner = 100,
   cudaGPUDirectRDMAWritesOrderingAllDevices = 200
 };
 
-/** CUDA 11.3. */
+/** For whom writes of remote devices are flushed. CUDA 11.3. */
 enum cudaFlushGPUDirectRDMAWritesScope {
   cudaFlushGPUDirectRDMAWritesToOwner = 100,
   cudaFlushGPUDirectRDMAWritesToAllDevices = 200
 };
 
-/** CUDA 11.3. */
+/** Whose view of remote writes is flushed. CUDA 11.3. */
 enum cudaFlushGPUDirectRDMAWritesTarget {
   cudaFlushGPUDirectRDMAWritesTargetCurrentDevice = 0
 };
 
-/** CUDA 5.0. */
+/** Facts about a device. CUDA 5.0. */
 enum cudaDeviceAttr {
   cudaDevAttrMaxThreadsPerBlock = 1,
   cudaDevAttrMaxBlockDimX = 2,
@@ -838,7 +848,7 @@ enum cudaDeviceAttr {
   cudaDevAttrMax = 148
 };
 
-/** CUDA 11.2. */
+/** Attributes of pools. CUDA 11.2. */
 enum cudaMemPoolAttr {
   cudaMemPoolReuseFollowEventDependencies = 0x1,
   cudaMemPoolReuseAllowOpportunistic = 0x2,
@@ -850,7 +860,7 @@ enum cudaMemPoolAttr {
   cudaMemPoolAttrUsedMemHigh = 0x8
 };
 
-/** CUDA 8.0. */
+/** What sort of place memory is in. CUDA 8.0. */
 enum cudaMemLocationType {
   cudaMemLocationTypeInvalid = 0,
   cudaMemLocationTypeNone = 0,
@@ -860,26 +870,26 @@ enum cudaMemLocationType {
   cudaMemLocationTypeHostNumaCurrent = 4
 };
 
-/** CUDA 8.0. */
+/** A place of memory: a device, the host, a NUMA node. CUDA 8.0. */
 struct cudaMemLocation {
   enum cudaMemLocationType type;
   int id;
 };
 
-/** CUDA 11.2. */
+/** What access is granted. CUDA 11.2. */
 enum cudaMemAccessFlags {
   cudaMemAccessFlagsProtNone = 0,
   cudaMemAccessFlagsProtRead = 1,
   cudaMemAccessFlagsProtReadWrite = 3
 };
 
-/** CUDA 11.2. */
+/** What access a place has. CUDA 11.2. */
 struct cudaMemAccessDesc {
   struct cudaMemLocation location;
   enum cudaMemAccessFlags flags;
 };
 
-/** CUDA 11.2. */
+/** What sort of memory is allocated. CUDA 11.2. */
 enum cudaMemAllocationType {
   cudaMemAllocationTypeInvalid = 0x0,
   cudaMemAllocationTypePinned = 0x1,
@@ -887,7 +897,7 @@ enum cudaMemAllocationType {
   cudaMemAllocationTypeMax = 0x7FFFFFFF
 };
 
-/** CUDA 11.2. */
+/** How memory can be shared with other processes. CUDA 11.2. */
 enum cudaMemAllocationHandleType {
   cudaMemHandleTypeNone = 0x0,
   cudaMemHandleTypePosixFileDescriptor = 0x1,
@@ -897,7 +907,7 @@ enum cudaMemAllocationHandleType {
 };
 #define cudaMemPoolCreateUsageHwDecompress 0x2
 
-/** CUDA 11.2. */
+/** Properties of a pool. CUDA 11.2. */
 struct cudaMemPoolProps {
   enum cudaMemAllocationType allocType;
   enum cudaMemAllocationHandleType handleTypes;
@@ -908,12 +918,12 @@ struct cudaMemPoolProps {
   unsigned char reserved[54];
 };
 
-/** CUDA 11.2. */
+/** Names an allocation to a process that imported its pool. CUDA 11.2. */
 struct cudaMemPoolPtrExportData {
   unsigned char reserved[64];
 };
 
-/** CUDA 11.4. */
+/** Parameters of an allocation node; dptr is an output. CUDA 11.4. */
 struct cudaMemAllocNodeParams {
   struct cudaMemPoolProps poolProps;
   const struct cudaMemAccessDesc *accessDescs;
@@ -922,7 +932,7 @@ struct cudaMemAllocNodeParams {
   void *dptr;
 };
 
-/** CUDA 12.2. */
+/** Parameters of an allocation node; dptr is an output. CUDA 12.2. */
 struct cudaMemAllocNodeParamsV2 {
   struct cudaMemPoolProps poolProps;
   const struct cudaMemAccessDesc *accessDescs;
@@ -931,12 +941,12 @@ struct cudaMemAllocNodeParamsV2 {
   void *dptr;
 };
 
-/** CUDA 12.2. */
+/** Parameters of a release node. CUDA 12.2. */
 struct cudaMemFreeNodeParams {
   void *dptr;
 };
 
-/** CUDA 11.4. */
+/** How much memory graphs use. CUDA 11.4. */
 enum cudaGraphMemAttributeType {
   cudaGraphMemAttrUsedMemCurrent = 0x0,
   cudaGraphMemAttrUsedMemHigh = 0x1,
@@ -944,12 +954,13 @@ enum cudaGraphMemAttributeType {
   cudaGraphMemAttrReservedMemHigh = 0x3
 };
 
+/** Flags of batched copies. */
 enum cudaMemcpyFlags {
   cudaMemcpyFlagDefault = 0x0,
   cudaMemcpyFlagPreferOverlapWithCompute = 0x1
 };
 
-/** CUDA 12.8. */
+/** When the source of a batched copy is read. CUDA 12.8. */
 enum cudaMemcpySrcAccessOrder {
   cudaMemcpySrcAccessOrderInvalid = 0x0,
   cudaMemcpySrcAccessOrderStream = 0x1,
@@ -958,7 +969,7 @@ enum cudaMemcpySrcAccessOrder {
   cudaMemcpySrcAccessOrderMax = 0x7FFFFFFF
 };
 
-/** CUDA 12.8. */
+/** Attributes of batched copies. CUDA 12.8. */
 struct cudaMemcpyAttributes {
   enum cudaMemcpySrcAccessOrder srcAccessOrder;
   struct cudaMemLocation srcLocHint;
@@ -966,21 +977,21 @@ struct cudaMemcpyAttributes {
   unsigned int flags;
 };
 
-/** CUDA 12.8. */
+/** Whether an end of a batched copy is a pointer or an array. CUDA 12.8. */
 enum cudaMemcpy3DOperandType {
   cudaMemcpyOperandTypePointer = 0x1,
   cudaMemcpyOperandTypeArray = 0x2,
   cudaMemcpyOperandTypeMax = 0x7FFFFFFF
 };
 
-/** CUDA 12.8. */
+/** A position in an array. CUDA 12.8. */
 struct cudaOffset3D {
   size_t x;
   size_t y;
   size_t z;
 };
 
-/** CUDA 12.8. */
+/** An end of a batched copy. CUDA 12.8. */
 struct cudaMemcpy3DOperand {
   enum cudaMemcpy3DOperandType type;
   union {
@@ -997,7 +1008,7 @@ struct cudaMemcpy3DOperand {
   } op;
 };
 
-/** CUDA 12.8. */
+/** One copy of a batch. CUDA 12.8. */
 struct cudaMemcpy3DBatchOp {
   struct cudaMemcpy3DOperand src;
   struct cudaMemcpy3DOperand dst;
@@ -1006,7 +1017,7 @@ struct cudaMemcpy3DBatchOp {
   unsigned int flags;
 };
 
-/** CUDA 8.0. */
+/** Facts about the link between two devices. CUDA 8.0. */
 enum cudaDeviceP2PAttr {
   cudaDevP2PAttrPerformanceRank = 1,
   cudaDevP2PAttrAccessSupported = 2,
@@ -1015,7 +1026,7 @@ enum cudaDeviceP2PAttr {
   cudaDevP2PAttrOnlyPartialNativeAtomicSupported = 5
 };
 
-/** CUDA 13.0. */
+/** Atomic operations. CUDA 13.0. */
 enum cudaAtomicOperation {
   cudaAtomicOperationIntegerAdd = 0,
   cudaAtomicOperationIntegerMin = 1,
@@ -1032,6 +1043,7 @@ enum cudaAtomicOperation {
   cudaAtomicOperationFloatMax = 12
 };
 
+/** The forms in which an atomic operation works; bits. */
 enum cudaAtomicOperationCapability {
   cudaAtomicCapabilitySigned = 1,
   cudaAtomicCapabilityUnsigned = 2,
@@ -1041,10 +1053,10 @@ enum cudaAtomicOperationCapability {
   cudaAtomicCapabilityScalar128 = 32,
   cudaAtomicCapabilityVector32x4 = 64
 };
-/** CUDA 3.2. */
+/** A 128-bit identifier. CUDA 3.2 or earlier. */
 typedef struct CUuuid_st cudaUUID_t;
 
-/** CUDA 3.2. */
+/** Facts about a device. Sizes in bytes. CUDA 3.2 or earlier. */
 struct cudaDeviceProp {
   char name[256];
   cudaUUID_t uuid;
@@ -1142,21 +1154,22 @@ struct cudaDeviceProp {
 };
 #define CUDA_IPC_HANDLE_SIZE 64
 
-/** CUDA 4.1. */
+/** Names an event to other processes. CUDA 4.1. */
 typedef struct cudaIpcEventHandle_st {
   char reserved[CUDA_IPC_HANDLE_SIZE];
 } cudaIpcEventHandle_t;
 
-/** CUDA 4.1. */
+/** Names memory to other processes. CUDA 4.1. */
 typedef struct cudaIpcMemHandle_st {
   char reserved[CUDA_IPC_HANDLE_SIZE];
 } cudaIpcMemHandle_t;
 
+/** Names memory to other nodes of a fabric. */
 typedef struct cudaMemFabricHandle_st {
   char reserved[CUDA_IPC_HANDLE_SIZE];
 } cudaMemFabricHandle_t;
 
-/** CUDA 10.0. */
+/** What sort of handle names external memory. CUDA 10.0. */
 enum cudaExternalMemoryHandleType {
   cudaExternalMemoryHandleTypeOpaqueFd = 1,
   cudaExternalMemoryHandleTypeOpaqueWin32 = 2,
@@ -1173,7 +1186,7 @@ enum cudaExternalMemoryHandleType {
 #define cudaNvSciSyncAttrSignal 0x1
 #define cudaNvSciSyncAttrWait 0x2
 
-/** CUDA 10.0. */
+/** A handle of external memory. CUDA 10.0. */
 struct cudaExternalMemoryHandleDesc {
   enum cudaExternalMemoryHandleType type;
   union {
@@ -1189,7 +1202,7 @@ struct cudaExternalMemoryHandleDesc {
   unsigned int reserved[16];
 };
 
-/** CUDA 10.0. */
+/** Part of external memory, as a buffer. CUDA 10.0. */
 struct cudaExternalMemoryBufferDesc {
   unsigned long long offset;
   unsigned long long size;
@@ -1197,7 +1210,7 @@ struct cudaExternalMemoryBufferDesc {
   unsigned int reserved[16];
 };
 
-/** CUDA 10.0. */
+/** Part of external memory, as an array. CUDA 10.0. */
 struct cudaExternalMemoryMipmappedArrayDesc {
   unsigned long long offset;
   struct cudaChannelFormatDesc formatDesc;
@@ -1207,7 +1220,7 @@ struct cudaExternalMemoryMipmappedArrayDesc {
   unsigned int reserved[16];
 };
 
-/** CUDA 10.0. */
+/** What sort of handle names an external semaphore. CUDA 10.0. */
 enum cudaExternalSemaphoreHandleType {
   cudaExternalSemaphoreHandleTypeOpaqueFd = 1,
   cudaExternalSemaphoreHandleTypeOpaqueWin32 = 2,
@@ -1221,7 +1234,7 @@ enum cudaExternalSemaphoreHandleType {
   cudaExternalSemaphoreHandleTypeTimelineSemaphoreWin32 = 10
 };
 
-/** CUDA 10.0. */
+/** A handle of an external semaphore. CUDA 10.0. */
 struct cudaExternalSemaphoreHandleDesc {
   enum cudaExternalSemaphoreHandleType type;
   union {
@@ -1236,7 +1249,7 @@ struct cudaExternalSemaphoreHandleDesc {
   unsigned int reserved[16];
 };
 
-/** CUDA 10.0. */
+/** How an external semaphore is signalled. CUDA 10.0. */
 struct cudaExternalSemaphoreSignalParams {
   struct {
     struct {
@@ -1255,7 +1268,7 @@ struct cudaExternalSemaphoreSignalParams {
   unsigned int reserved[16];
 };
 
-/** CUDA 10.0. */
+/** What is waited for at an external semaphore. CUDA 10.0. */
 struct cudaExternalSemaphoreWaitParams {
   struct {
     struct {
@@ -1274,32 +1287,32 @@ struct cudaExternalSemaphoreWaitParams {
   unsigned int flags;
   unsigned int reserved[16];
 };
-/** CUDA 3.2. */
+/** What every runtime function returns; 0 is success. CUDA 3.2 or earlier. */
 typedef enum cudaError cudaError_t;
-/** CUDA 3.2. */
+/** A queue of work: in order within itself. 0 is the default stream. CUDA 3.2 or earlier. */
 typedef struct CUstream_st *cudaStream_t;
-/** CUDA 3.2. */
+/** A point in the work of a stream. CUDA 3.2 or earlier. */
 typedef struct CUevent_st *cudaEvent_t;
-/** CUDA 3.2. */
+/** A resource of a graphics API. CUDA 3.2 or earlier. */
 typedef struct cudaGraphicsResource *cudaGraphicsResource_t;
-/** CUDA 10.0. */
+/** Memory of another API. CUDA 10.0. */
 typedef struct CUexternalMemory_st *cudaExternalMemory_t;
-/** CUDA 10.0. */
+/** A semaphore of another API. CUDA 10.0. */
 typedef struct CUexternalSemaphore_st *cudaExternalSemaphore_t;
-/** CUDA 10.0. */
+/** Work as a graph of nodes. CUDA 10.0. */
 typedef struct CUgraph_st *cudaGraph_t;
-/** CUDA 10.0. */
+/** A node of a graph. CUDA 10.0. */
 typedef struct CUgraphNode_st *cudaGraphNode_t;
-/** CUDA 11.3. */
+/** An object of the program that graphs keep alive. CUDA 11.3. */
 typedef struct CUuserObject_st *cudaUserObject_t;
-/** CUDA 12.2. */
+/** The value that a conditional node tests. CUDA 12.2. */
 typedef unsigned long long cudaGraphConditionalHandle;
-/** CUDA 11.0. */
+/** A kernel in a context, as the driver has it. CUDA 11.0. */
 typedef struct CUfunc_st *cudaFunction_t;
-/** CUDA 12.0. */
+/** A kernel for all contexts, as the driver has it. CUDA 12.0. */
 typedef struct CUkern_st *cudaKernel_t;
 
-/** CUDA 12.6. */
+/** Options of the compiler. CUDA 12.6. */
 enum cudaJitOption {
   cudaJitMaxRegisters = 0,
   cudaJitThreadsPerBlock = 1,
@@ -1320,12 +1333,13 @@ enum cudaJitOption {
   cudaJitOverrideDirectiveValues = 33
 };
 
-/** CUDA 12.6. */
+/** Options of library loading. CUDA 12.6. */
 enum cudaLibraryOption {
   cudaLibraryHostUniversalFunctionAndDataTable = 0,
   cudaLibraryBinaryIsPreserved = 1
 };
 
+/** Functions and data that host and library share. */
 struct cudalibraryHostUniversalFunctionAndDataTable {
   void *functionTable;
   size_t functionWindowSize;
@@ -1333,28 +1347,31 @@ struct cudalibraryHostUniversalFunctionAndDataTable {
   size_t dataWindowSize;
 };
 
+/** How loads are cached. */
 enum cudaJit_CacheMode {
   cudaJitCacheOptionNone = 0,
   cudaJitCacheOptionCG = 1,
   cudaJitCacheOptionCA = 2
 };
 
+/** What to do without a matching binary. */
 enum cudaJit_Fallback {
   cudaPreferPtx = 0,
   cudaPreferBinary = 1
 };
-/** CUDA 12.6. */
+/** Code loaded for all contexts. CUDA 12.6. */
 typedef struct CUlib_st *cudaLibrary_t;
-/** CUDA 11.2. */
+/** A pool of memory that is allocated in stream order. CUDA 11.2. */
 typedef struct CUmemPoolHandle_st *cudaMemPool_t;
 
+/** The scope of a cooperative group. */
 enum cudaCGScope {
   cudaCGScopeInvalid = 0,
   cudaCGScopeGrid = 1,
   cudaCGScopeReserved = 2
 };
 
-/** CUDA 10.0. */
+/** Parameters of a kernel node. CUDA 10.0. */
 struct cudaKernelNodeParams {
   void *func;
   dim3 gridDim;
@@ -1364,7 +1381,7 @@ struct cudaKernelNodeParams {
   void **extra;
 };
 
-/** CUDA 12.2. */
+/** Parameters of a kernel node. CUDA 12.2. */
 struct cudaKernelNodeParamsV2 {
   void *func;
   dim3 gridDim;
@@ -1374,46 +1391,47 @@ struct cudaKernelNodeParamsV2 {
   void **extra;
 };
 
-/** CUDA 11.2. */
+/** Parameters of a signal node. CUDA 11.2. */
 struct cudaExternalSemaphoreSignalNodeParams {
   cudaExternalSemaphore_t *extSemArray;
   const struct cudaExternalSemaphoreSignalParams *paramsArray;
   unsigned int numExtSems;
 };
 
-/** CUDA 12.2. */
+/** Parameters of a signal node. CUDA 12.2. */
 struct cudaExternalSemaphoreSignalNodeParamsV2 {
   cudaExternalSemaphore_t *extSemArray;
   const struct cudaExternalSemaphoreSignalParams *paramsArray;
   unsigned int numExtSems;
 };
 
-/** CUDA 11.2. */
+/** Parameters of a semaphore-wait node. CUDA 11.2. */
 struct cudaExternalSemaphoreWaitNodeParams {
   cudaExternalSemaphore_t *extSemArray;
   const struct cudaExternalSemaphoreWaitParams *paramsArray;
   unsigned int numExtSems;
 };
 
-/** CUDA 12.2. */
+/** Parameters of a semaphore-wait node. CUDA 12.2. */
 struct cudaExternalSemaphoreWaitNodeParamsV2 {
   cudaExternalSemaphore_t *extSemArray;
   const struct cudaExternalSemaphoreWaitParams *paramsArray;
   unsigned int numExtSems;
 };
 
+/** Flags of conditional values. */
 enum cudaGraphConditionalHandleFlags {
   cudaGraphCondAssignDefault = 1
 };
 
-/** CUDA 12.2. */
+/** Whether a conditional node is an if, a while or a switch. CUDA 12.2. */
 enum cudaGraphConditionalNodeType {
   cudaGraphCondTypeIf = 0,
   cudaGraphCondTypeWhile = 1,
   cudaGraphCondTypeSwitch = 2
 };
 
-/** CUDA 12.2. */
+/** Parameters of a conditional node. CUDA 12.2. */
 struct cudaConditionalNodeParams {
   cudaGraphConditionalHandle handle;
   enum cudaGraphConditionalNodeType type;
@@ -1421,7 +1439,7 @@ struct cudaConditionalNodeParams {
   cudaGraph_t *phGraph_out;
 };
 
-/** CUDA 10.0. */
+/** What a node does. CUDA 10.0. */
 enum cudaGraphNodeType {
   cudaGraphNodeTypeKernel = 0x00,
   cudaGraphNodeTypeMemcpy = 0x01,
@@ -1439,29 +1457,29 @@ enum cudaGraphNodeType {
   cudaGraphNodeTypeCount = 14
 };
 
-/** CUDA 12.2. */
+/** Whether a child graph is copied or moved. CUDA 12.2. */
 enum cudaGraphChildGraphNodeOwnership {
   cudaGraphChildGraphOwnershipClone = 0,
   cudaGraphChildGraphOwnershipMove = 1
 };
 
-/** CUDA 12.2. */
+/** Parameters of a child node. CUDA 12.2. */
 struct cudaChildGraphNodeParams {
   cudaGraph_t graph;
   enum cudaGraphChildGraphNodeOwnership ownership;
 };
 
-/** CUDA 12.2. */
+/** Parameters of an event-record node. CUDA 12.2. */
 struct cudaEventRecordNodeParams {
   cudaEvent_t event;
 };
 
-/** CUDA 12.2. */
+/** Parameters of an event-wait node. CUDA 12.2. */
 struct cudaEventWaitNodeParams {
   cudaEvent_t event;
 };
 
-/** CUDA 12.2. */
+/** Parameters of a node of any type. CUDA 12.2. */
 struct cudaGraphNodeParams {
   enum cudaGraphNodeType type;
   int reserved0[3];
@@ -1483,12 +1501,13 @@ struct cudaGraphNodeParams {
   long long reserved2;
 };
 
+/** The sort of an edge. */
 typedef enum cudaGraphDependencyType_enum {
   cudaGraphDependencyTypeDefault = 0,
   cudaGraphDependencyTypeProgrammatic = 1
 } cudaGraphDependencyType;
 
-/** CUDA 10.0. */
+/** Which ports an edge joins. CUDA 10.0. */
 typedef struct cudaGraphEdgeData_st {
   unsigned char from_port;
   unsigned char to_port;
@@ -1498,10 +1517,10 @@ typedef struct cudaGraphEdgeData_st {
 #define cudaGraphKernelNodePortDefault 0
 #define cudaGraphKernelNodePortProgrammatic 1
 #define cudaGraphKernelNodePortLaunchCompletion 2
-/** CUDA 10.0. */
+/** A graph that can be launched. CUDA 10.0. */
 typedef struct CUgraphExec_st *cudaGraphExec_t;
 
-/** CUDA 10.2. */
+/** Why an executable graph could not be updated. CUDA 10.2. */
 enum cudaGraphExecUpdateResult {
   cudaGraphExecUpdateSuccess = 0x0,
   cudaGraphExecUpdateError = 0x1,
@@ -1514,7 +1533,7 @@ enum cudaGraphExecUpdateResult {
   cudaGraphExecUpdateErrorAttributesChanged = 0x8
 };
 
-/** CUDA 12.0. */
+/** Why a graph could not be made executable. CUDA 12.0. */
 typedef enum cudaGraphInstantiateResult {
   cudaGraphInstantiateSuccess = 0,
   cudaGraphInstantiateError = 1,
@@ -1524,7 +1543,7 @@ typedef enum cudaGraphInstantiateResult {
   cudaGraphInstantiateConditionalHandleUnused = 5
 } cudaGraphInstantiateResult;
 
-/** CUDA 12.0. */
+/** How a graph is made executable, and what stood in the way. CUDA 12.0. */
 typedef struct cudaGraphInstantiateParams_st {
   unsigned long long flags;
   cudaStream_t uploadStream;
@@ -1532,15 +1551,16 @@ typedef struct cudaGraphInstantiateParams_st {
   cudaGraphInstantiateResult result_out;
 } cudaGraphInstantiateParams;
 
-/** CUDA 10.2. */
+/** Why an executable graph could not be updated, and the node. CUDA 10.2. */
 typedef struct cudaGraphExecUpdateResultInfo_st {
   enum cudaGraphExecUpdateResult result;
   cudaGraphNode_t errorNode;
   cudaGraphNode_t errorFromNode;
 } cudaGraphExecUpdateResultInfo;
-/** CUDA 11.6. */
+/** A node that kernels can change. CUDA 11.6. */
 typedef struct CUgraphDeviceUpdatableNode_st *cudaGraphDeviceNode_t;
 
+/** What of a node a kernel changes. */
 enum cudaGraphKernelNodeField {
   cudaGraphKernelNodeFieldInvalid = 0,
   cudaGraphKernelNodeFieldGridDim = 1,
@@ -1548,6 +1568,7 @@ enum cudaGraphKernelNodeField {
   cudaGraphKernelNodeFieldEnabled = 3
 };
 
+/** A change of a node by a kernel. */
 struct cudaGraphKernelNodeUpdate {
   cudaGraphDeviceNode_t node;
   enum cudaGraphKernelNodeField field;
@@ -1562,19 +1583,21 @@ struct cudaGraphKernelNodeUpdate {
   } updateData;
 };
 
+/** Which stream variant is found. */
 enum cudaGetDriverEntryPointFlags {
   cudaEnableDefault = 0x0,
   cudaEnableLegacyStream = 0x1,
   cudaEnablePerThreadDefaultStream = 0x2
 };
 
-/** CUDA 11.3. */
+/** Why no driver function was found. CUDA 11.3. */
 enum cudaDriverEntryPointQueryResult {
   cudaDriverEntryPointSuccess = 0,
   cudaDriverEntryPointSymbolNotFound = 1,
   cudaDriverEntryPointVersionNotSufficent = 2
 };
 
+/** What cudaGraphDebugDotPrint writes. */
 enum cudaGraphDebugDotFlags {
   cudaGraphDebugDotFlagsVerbose = 1,
   cudaGraphDebugDotFlagsKernelNodeParams = 4,
@@ -1589,6 +1612,7 @@ enum cudaGraphDebugDotFlags {
   cudaGraphDebugDotFlagsConditionalNodeParams = 32768
 };
 
+/** Flags of making graphs executable. */
 enum cudaGraphInstantiateFlags {
   cudaGraphInstantiateFlagAutoFreeOnLaunch = 1,
   cudaGraphInstantiateFlagUpload = 2,
@@ -1596,19 +1620,19 @@ enum cudaGraphInstantiateFlags {
   cudaGraphInstantiateFlagUseNodePriority = 8
 };
 
-/** CUDA 11.6. */
+/** The domain in which a kernel's writes become visible. CUDA 11.6. */
 typedef enum cudaLaunchMemSyncDomain {
   cudaLaunchMemSyncDomainDefault = 0,
   cudaLaunchMemSyncDomainRemote = 1
 } cudaLaunchMemSyncDomain;
 
-/** CUDA 11.6. */
+/** Which hardware domain a domain is. CUDA 11.6. */
 typedef struct cudaLaunchMemSyncDomainMap_st {
   unsigned char default_;
   unsigned char remote;
 } cudaLaunchMemSyncDomainMap;
 
-/** CUDA 11.6. */
+/** Attributes of launches, streams and kernel nodes. CUDA 11.6. */
 typedef enum cudaLaunchAttributeID {
   cudaLaunchAttributeIgnore = 0,
   cudaLaunchAttributeAccessPolicyWindow = 1,
@@ -1628,7 +1652,7 @@ typedef enum cudaLaunchAttributeID {
   cudaLaunchAttributeNvlinkUtilCentricScheduling = 16
 } cudaLaunchAttributeID;
 
-/** CUDA 11.6. */
+/** The value of such an attribute. CUDA 11.6. */
 typedef union cudaLaunchAttributeValue {
   char pad[64];
   struct cudaAccessPolicyWindow accessPolicyWindow;
@@ -1666,14 +1690,14 @@ typedef union cudaLaunchAttributeValue {
   unsigned int nvlinkUtilCentricScheduling;
 } cudaLaunchAttributeValue;
 
-/** CUDA 11.6. */
+/** Such an attribute with its value. CUDA 11.6. */
 typedef struct cudaLaunchAttribute_st {
   cudaLaunchAttributeID id;
   char pad[8 - sizeof(cudaLaunchAttributeID)];
   cudaLaunchAttributeValue val;
 } cudaLaunchAttribute;
 
-/** CUDA 11.6. */
+/** Grid, block, shared memory, stream and attributes of a launch. CUDA 11.6. */
 typedef struct cudaLaunchConfig_st {
   dim3 gridDim;
   dim3 blockDim;
@@ -1702,20 +1726,21 @@ typedef struct cudaLaunchConfig_st {
 #define cudaKernelNodeAttributeNvlinkUtilCentricScheduling cudaLaunchAttributeNvlinkUtilCentricScheduling
 #define cudaKernelNodeAttrValue cudaLaunchAttributeValue
 
+/** Whether a device's memory is a NUMA node. */
 enum cudaDeviceNumaConfig {
   cudaDeviceNumaConfigNone = 0,
   cudaDeviceNumaConfigNumaNode = 1
 };
-/** CUDA 12.4. */
+/** A registered notification. CUDA 12.4. */
 typedef struct cudaAsyncCallbackEntry *cudaAsyncCallbackHandle_t;
 struct cudaAsyncCallbackEntry;
 
-/** CUDA 12.4. */
+/** What a notification is about. CUDA 12.4. */
 typedef enum cudaAsyncNotificationType_enum {
   cudaAsyncNotificationTypeOverBudget = 0x1
 } cudaAsyncNotificationType;
 
-/** CUDA 12.4. */
+/** What a notification says. CUDA 12.4. */
 typedef struct cudaAsyncNotificationInfo {
   cudaAsyncNotificationType type;
   union {
@@ -1724,17 +1749,17 @@ typedef struct cudaAsyncNotificationInfo {
     } overBudget;
   } info;
 } cudaAsyncNotificationInfo_t;
-/** CUDA 12.4. */
+/** A function that gets notifications. CUDA 12.4. */
 typedef void(*cudaAsyncCallback)(cudaAsyncNotificationInfo_t *, void *, cudaAsyncCallbackHandle_t);
 
-/** CUDA 13.0. */
+/** How bad a message is. CUDA 13.0. */
 typedef enum CUDAlogLevel_enum {
   cudaLogLevelError = 0,
   cudaLogLevelWarning = 1
 } cudaLogLevel;
-/** CUDA 13.0. */
+/** A registered receiver of messages. CUDA 13.0. */
 typedef struct CUlogsCallbackEntry_st *cudaLogsCallbackHandle;
-/** CUDA 13.0. */
+/** A position in the message log. CUDA 13.0. */
 typedef unsigned int cudaLogIterator;
 
 #undef __CUDA_DEPRECATED

@@ -7,6 +7,7 @@
 #ifndef __LIBRARY_TYPES_H__
 #define __LIBRARY_TYPES_H__
 
+/** Element types of CUDA libraries. */
 typedef enum cudaDataType_t {
   CUDA_R_16F = 2,
   CUDA_C_16F = 6,
@@ -45,17 +46,20 @@ typedef enum cudaDataType_t {
   CUDA_R_4F_E2M1 = 33
 } cudaDataType;
 
+/** How libraries emulate precision. */
 typedef enum cudaEmulationStrategy_t {
   CUDA_EMULATION_STRATEGY_DEFAULT = 0,
   CUDA_EMULATION_STRATEGY_PERFORMANT = 1,
   CUDA_EMULATION_STRATEGY_EAGER = 2
 } cudaEmulationStrategy;
 
+/** How libraries choose mantissa bits when they emulate. */
 typedef enum cudaEmulationMantissaControl_t {
   CUDA_EMULATION_MANTISSA_CONTROL_DYNAMIC = 0,
   CUDA_EMULATION_MANTISSA_CONTROL_FIXED = 1
 } cudaEmulationMantissaControl;
 
+/** Which special values emulation keeps. */
 typedef enum cudaEmulationSpecialValuesSupport_t {
   CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_DEFAULT = 0xFFFF,
   CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_NONE = 0,
@@ -63,6 +67,7 @@ typedef enum cudaEmulationSpecialValuesSupport_t {
   CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_NAN = 2
 } cudaEmulationSpecialValuesSupport;
 
+/** Parts of a library's version. */
 typedef enum libraryPropertyType_t {
   MAJOR_VERSION = 0,
   MINOR_VERSION = 1,

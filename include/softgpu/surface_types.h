@@ -17,16 +17,19 @@
 #define cudaSurfaceType2DLayered 0xF2
 #define cudaSurfaceTypeCubemapLayered 0xFC
 
+/** What a surface does outside its bounds. */
 enum cudaSurfaceBoundaryMode {
   cudaBoundaryModeZero = 0,
   cudaBoundaryModeClamp = 1,
   cudaBoundaryModeTrap = 2
 };
 
+/** Whether a surface converts formats. */
 enum cudaSurfaceFormatMode {
   cudaFormatModeForced = 0,
   cudaFormatModeAuto = 1
 };
+/** A surface, as kernels take it. */
 typedef unsigned long long cudaSurfaceObject_t;
 
 #endif /* __SURFACE_TYPES_H__ */

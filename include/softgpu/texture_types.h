@@ -17,6 +17,7 @@
 #define cudaTextureType2DLayered 0xF2
 #define cudaTextureTypeCubemapLayered 0xFC
 
+/** What a texture gives outside its bounds. */
 enum cudaTextureAddressMode {
   cudaAddressModeWrap = 0,
   cudaAddressModeClamp = 1,
@@ -24,16 +25,19 @@ enum cudaTextureAddressMode {
   cudaAddressModeBorder = 3
 };
 
+/** How a texture is interpolated. */
 enum cudaTextureFilterMode {
   cudaFilterModePoint = 0,
   cudaFilterModeLinear = 1
 };
 
+/** Whether integers are read as they are or as fractions. */
 enum cudaTextureReadMode {
   cudaReadModeElementType = 0,
   cudaReadModeNormalizedFloat = 1
 };
 
+/** How a texture is sampled. */
 struct cudaTextureDesc {
   enum cudaTextureAddressMode addressMode[3];
   enum cudaTextureFilterMode filterMode;
@@ -49,6 +53,7 @@ struct cudaTextureDesc {
   int disableTrilinearOptimization;
   int seamlessCubemap;
 };
+/** A texture, as kernels take it. */
 typedef unsigned long long cudaTextureObject_t;
 
 #endif /* __TEXTURE_TYPES_H__ */

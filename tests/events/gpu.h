@@ -50,7 +50,8 @@ class Gpu : public ::testing::Test {
     std::vector<uint64_t> values(arguments);
     std::vector<void*> pointers;
     for (uint64_t& v : values) pointers.push_back(&v);
-    ASSERT_EQ(CUDA_SUCCESS, cuLaunchKernel(f, grid, 1, 1, block, 1, 1, dynamicShared, nullptr, pointers.data(), nullptr));
+    ASSERT_EQ(CUDA_SUCCESS,
+              cuLaunchKernel(f, grid, 1, 1, block, 1, 1, dynamicShared, nullptr, pointers.data(), nullptr));
     ASSERT_EQ(CUDA_SUCCESS, cuCtxSynchronize());
   }
 
@@ -73,8 +74,7 @@ class Gpu : public ::testing::Test {
     }
     EXPECT_EQ(CUPTI_SUCCESS, cuptiEnableKernelReplayMode(context));
     CUpti_EventGroupSets* sets = nullptr;
-    EXPECT_EQ(CUPTI_SUCCESS,
-              cuptiEventGroupSetsCreate(context, ids.size() * sizeof(CUpti_EventID), ids.data(), &sets));
+    EXPECT_EQ(CUPTI_SUCCESS, cuptiEventGroupSetsCreate(context, ids.size() * sizeof(CUpti_EventID), ids.data(), &sets));
     if (!sets) return values;
     EXPECT_EQ(1u, sets->numSets);
     EXPECT_EQ(CUPTI_SUCCESS, cuptiEventGroupSetEnable(&sets->sets[0]));

@@ -135,8 +135,7 @@ TEST_F(Events, EVT_053_060_DomainAttributeErrors) {
   EXPECT_EQ(CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT,
             cuptiEventDomainGetAttribute(sm, CUPTI_EVENT_DOMAIN_ATTR_COLLECTION_METHOD, &bytes, &n));
   EXPECT_EQ(3u, bytes);
-  EXPECT_EQ(CUPTI_ERROR_INVALID_PARAMETER,
-            cuptiEventDomainGetAttribute(sm, CUPTI_EVENT_DOMAIN_ATTR_NAME, nullptr, &n));
+  EXPECT_EQ(CUPTI_ERROR_INVALID_PARAMETER, cuptiEventDomainGetAttribute(sm, CUPTI_EVENT_DOMAIN_ATTR_NAME, nullptr, &n));
 }
 
 TEST_F(Events, EVT_014_EveryMethodOccurs) {
@@ -306,8 +305,7 @@ TEST_F(Events, EVT_019_to_025_GroupAttributes) {
     EXPECT_EQ(CUPTI_ERROR_INVALID_PARAMETER, cuptiEventGroupSetAttribute(g, readOnly, 4, &n));
   EXPECT_EQ(CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT,
             cuptiEventGroupSetAttribute(g, CUPTI_EVENT_GROUP_ATTR_PROFILE_ALL_DOMAIN_INSTANCES, 2, &n));
-  EXPECT_EQ(CUPTI_ERROR_INVALID_PARAMETER,
-            cuptiEventGroupSetAttribute(g, CUPTI_EVENT_GROUP_ATTR_USER_DATA, 0, &data));
+  EXPECT_EQ(CUPTI_ERROR_INVALID_PARAMETER, cuptiEventGroupSetAttribute(g, CUPTI_EVENT_GROUP_ATTR_USER_DATA, 0, &data));
   bytes = 3;
   EXPECT_EQ(CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT,
             cuptiEventGroupGetAttribute(g, CUPTI_EVENT_GROUP_ATTR_NUM_EVENTS, &bytes, &n));
@@ -416,7 +414,8 @@ TEST_F(Events, EVT_104_to_107_ReadAllIsInstanceMajor) {
   std::vector<uint64_t> values(3 * n + 4, 99);
   CUpti_EventID ids[5] = {};
   size_t valueBytes = values.size() * 8, idBytes = sizeof ids, got = 0;
-  CUPTI_OK(cuptiEventGroupReadAllEvents(g, CUPTI_EVENT_READ_FLAG_NONE, &valueBytes, values.data(), &idBytes, ids, &got));
+  CUPTI_OK(
+      cuptiEventGroupReadAllEvents(g, CUPTI_EVENT_READ_FLAG_NONE, &valueBytes, values.data(), &idBytes, ids, &got));
   EXPECT_EQ(3u, got);
   EXPECT_EQ(3 * n * 8, valueBytes);
   EXPECT_EQ(3 * sizeof(CUpti_EventID), idBytes);
@@ -442,9 +441,9 @@ TEST_F(Events, EVT_104_to_107_ReadAllIsInstanceMajor) {
 
 TEST_F(Events, EVT_113_to_115_PassesAreAsFewAsTheLimitsAllow) {
   std::vector<CUpti_EventID> ids = eventsOf(sm);
-  ids.resize(17);                              // 8 + 8 + 1
-  ids.push_back(eventId("gld_inst_32bit"));    // another domain: beside the first pass
-  ids.push_back(ids[0]);                       // named twice, counted once
+  ids.resize(17);                            // 8 + 8 + 1
+  ids.push_back(eventId("gld_inst_32bit"));  // another domain: beside the first pass
+  ids.push_back(ids[0]);                     // named twice, counted once
   CUpti_EventGroupSets* sets = nullptr;
   CUPTI_OK(cuptiEventGroupSetsCreate(context, ids.size() * sizeof ids[0], ids.data(), &sets));
   ASSERT_EQ(3u, sets->numSets);
@@ -456,7 +455,8 @@ TEST_F(Events, EVT_113_to_115_PassesAreAsFewAsTheLimitsAllow) {
     for (uint32_t g = 0; g < sets->sets[s].numEventGroups; ++g) {
       uint32_t n = 0;
       size_t bytes = sizeof n;
-      CUPTI_OK(cuptiEventGroupGetAttribute(sets->sets[s].eventGroups[g], CUPTI_EVENT_GROUP_ATTR_NUM_EVENTS, &bytes, &n));
+      CUPTI_OK(
+          cuptiEventGroupGetAttribute(sets->sets[s].eventGroups[g], CUPTI_EVENT_GROUP_ATTR_NUM_EVENTS, &bytes, &n));
       total += n;
     }
   }

@@ -89,10 +89,10 @@ TEST_F(EventValues, LoopWithUnevenTripCounts) {
 
 struct Access {
   const char* name;
-  const char* index;    // PTX that leaves the element index in %r5
-  int bytes;            // element size
-  const char* load;     // instruction
-  uint64_t sectors;     // per warp
+  const char* index;  // PTX that leaves the element index in %r5
+  int bytes;          // element size
+  const char* load;   // instruction
+  uint64_t sectors;   // per warp
   uint64_t lines;
 };
 
@@ -125,14 +125,15 @@ INSTANTIATE_TEST_SUITE_P(
         // Lanes 0 … 15 read one word, lanes 16 … 31 another, 4 KiB apart.
         Access{"TwoPlaces", "shr.u32 %r5, %r3, 4; shl.b32 %r5, %r5, 10;", 4, "ld.global.u32 %r6, [%rd3];", 2, 2},
         // A permutation inside the warp's 128 bytes: still four sectors.
-        Access{"Permuted", "mul.lo.u32 %r5, %r3, 5; and.b32 %r5, %r5, 31; and.b32 %r6, %r3, 992; or.b32 %r5, %r5, %r6;", 4,
-               "ld.global.u32 %r7, [%rd3];", 4, 1}),
+        Access{"Permuted", "mul.lo.u32 %r5, %r3, 5; and.b32 %r5, %r5, 31; and.b32 %r6, %r3, 992; or.b32 %r5, %r5, %r6;",
+               4, "ld.global.u32 %r7, [%rd3];", 4, 1}),
     [](const auto& info) { return info.param.name; });
 
 TEST_F(EventValues, StoresAndTheirSizes) {
   const Values v = run(address("%r3", 8) + "mov.u64 %rd5, 1; st.global.u64 [%rd3], %rd5;",
                        {"gst_request", "global_store_sectors", "gst_inst_64bit", "gst_inst_32bit"});
-  EXPECT_EQ(v, (Values{{"gst_request", 32}, {"global_store_sectors", 256}, {"gst_inst_64bit", 1024}, {"gst_inst_32bit", 0}}));
+  EXPECT_EQ(
+      v, (Values{{"gst_request", 32}, {"global_store_sectors", 256}, {"gst_inst_64bit", 1024}, {"gst_inst_32bit", 0}}));
 }
 
 TEST_F(EventValues, ARequestNeedsALane) {
@@ -144,7 +145,7 @@ TEST_F(EventValues, ARequestNeedsALane) {
 
 struct Bank {
   const char* name;
-  int shift;            // lane * 2^shift words
+  int shift;  // lane * 2^shift words
   uint64_t replays;
 };
 class BankConflicts : public EventValues, public ::testing::WithParamInterface<Bank> {};
@@ -166,7 +167,8 @@ TEST_P(BankConflicts, StrideMakesTheReplays) {
 }
 INSTANTIATE_TEST_SUITE_P(Strides, BankConflicts,
                          ::testing::Values(Bank{"Free", 0, 0}, Bank{"TwoWay", 1, 1}, Bank{"FourWay", 2, 3},
-                                           Bank{"EightWay", 3, 7}, Bank{"SixteenWay", 4, 15}, Bank{"ThirtyTwoWay", 5, 31}),
+                                           Bank{"EightWay", 3, 7}, Bank{"SixteenWay", 4, 15},
+                                           Bank{"ThirtyTwoWay", 5, 31}),
                          [](const auto& info) { return info.param.name; });
 
 TEST_F(EventValues, SharedBroadcastHasNoConflict) {
@@ -176,19 +178,28 @@ TEST_F(EventValues, SharedBroadcastHasNoConflict) {
 }
 
 TEST_F(EventValues, AtomicsAndReductions) {
-  const Values v = run("atom.global.add.u32 %r5, [%rd1], 1; red.global.add.u32 [%rd2], 1;",
-                       {"atom_count", "gred_count", "atom_thread_count", "gred_thread_count", "gld_request", "gst_request"});
-  EXPECT_EQ(v, (Values{{"atom_count", 32}, {"gred_count", 32}, {"atom_thread_count", 1024}, {"gred_thread_count", 1024},
-                       {"gld_request", 0}, {"gst_request", 0}}));
+  const Values v =
+      run("atom.global.add.u32 %r5, [%rd1], 1; red.global.add.u32 [%rd2], 1;",
+          {"atom_count", "gred_count", "atom_thread_count", "gred_thread_count", "gld_request", "gst_request"});
+  EXPECT_EQ(v, (Values{{"atom_count", 32},
+                       {"gred_count", 32},
+                       {"atom_thread_count", 1024},
+                       {"gred_thread_count", 1024},
+                       {"gld_request", 0},
+                       {"gst_request", 0}}));
 }
 
 TEST_F(EventValues, FloatingPointOperations) {
-  const Values v = run(
-      "mov.f32 %f1, 0f3F800000; add.f32 %f2, %f1, %f1; mul.f32 %f3, %f2, %f1; fma.rn.f32 %f4, %f1, %f2, %f3;"
-      "mov.f64 %fd1, 0d3FF0000000000000; fma.rn.f64 %fd2, %fd1, %fd1, %fd1; sin.approx.f32 %f5, %f1;",
-      {"flops_sp_add", "flops_sp_mul", "flops_sp_fma", "flops_dp_fma", "flops_sp_special", "flops_dp_add"});
-  EXPECT_EQ(v, (Values{{"flops_sp_add", 1024}, {"flops_sp_mul", 1024}, {"flops_sp_fma", 1024}, {"flops_dp_fma", 1024},
-                       {"flops_sp_special", 1024}, {"flops_dp_add", 0}}));
+  const Values v =
+      run("mov.f32 %f1, 0f3F800000; add.f32 %f2, %f1, %f1; mul.f32 %f3, %f2, %f1; fma.rn.f32 %f4, %f1, %f2, %f3;"
+          "mov.f64 %fd1, 0d3FF0000000000000; fma.rn.f64 %fd2, %fd1, %fd1, %fd1; sin.approx.f32 %f5, %f1;",
+          {"flops_sp_add", "flops_sp_mul", "flops_sp_fma", "flops_dp_fma", "flops_sp_special", "flops_dp_add"});
+  EXPECT_EQ(v, (Values{{"flops_sp_add", 1024},
+                       {"flops_sp_mul", 1024},
+                       {"flops_sp_fma", 1024},
+                       {"flops_dp_fma", 1024},
+                       {"flops_sp_special", 1024},
+                       {"flops_dp_add", 0}}));
 }
 
 TEST_F(EventValues, PmeventTriggers) {

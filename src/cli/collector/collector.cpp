@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/collector/collector.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "cli/collector/helper_thread.h"
+#include "cli/spool/record_layout.h"
+
+namespace sonde::collector {
+namespace {
+
+const char* environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr && value[0] != 0 ? value : nullptr;
+}
+
+unsigned long number(const char* name, unsigned long otherwise) {
+  const char* text = environment(name);
+  if (text == nullptr) return otherwise;
+  char* end = nullptr;
+  const unsigned long value = std::strtoul(text, &end, 10);
+  return end != text && *end == 0 ? value : otherwise;
+}
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto u = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (u < 0x20 || u >= 0x7f) {  // byte by byte: arguments need not be UTF-8
+      char hex[8];
+      std::snprintf(hex, sizeof hex, "\\u%04x", u);
+      out += hex;
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+void CUPTIAPI requestBuffer(uint8_t** buffer, size_t* size, size_t* maxRecords) {
+  Collector::instance().requestBuffer(buffer, size, maxRecords);
+}
+
+void CUPTIAPI completeBuffer(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t validSize) {
+  Collector::instance().completeBuffer(buffer, validSize);
+}
+
+void CUPTIAPI onCallback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void* data) {
+  const auto* info = static_cast<const CUpti_CallbackData*>(data);
+  const bool isStart = domain == CUPTI_CB_DOMAIN_DRIVER_API ? cbid == CUPTI_DRIVER_TRACE_CBID_cuProfilerStart
+                                                            : cbid == CUPTI_RUNTIME_TRACE_CBID_cudaProfilerStart_v4000;
+  // The calls themselves stay outside of the profile.
+  if (isStart && info->callbackSite == CUPTI_API_EXIT) Collector::instance().profilerSwitched(true);
+  if (!isStart && info->callbackSite == CUPTI_API_ENTER) Collector::instance().profilerSwitched(false);
+}
+
+void atExit() { Collector::instance().finish(spool::EndReason::Exit, -1); }
+void atQuickExit() { Collector::instance().finish(spool::EndReason::QuickExit, -1); }
+void afterForkInChild() { Collector::instance().abandon(); }
+
+}  // namespace
+
+void message(const std::string& text) {
+  const std::string line = "==" + std::to_string(::getpid()) + "== sonde: " + text + "\n";
+  [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, line.data(), line.size());
+}
+
+Collector& Collector::instance() {
+  static Collector* const collector = new Collector;
+  return *collector;
+}
+
+bool Collector::ownProcess() const { return pid_ == ::getpid(); }
+
+bool Collector::start() {
+  std::lock_guard lock(startMutex_);
+  if (started_.exchange(true)) return active();
+  return startLocked();
+}
+
+bool Collector::startLocked() {
+  const char* folder = environment("SONDE_SPOOL_DIR");
+  const char* cuptiPath = environment("SONDE_CUPTI");
+  if (folder == nullptr || cuptiPath == nullptr) return false;
+  pid_ = ::getpid();
+  std::string error;
+  if (!cupti_.load(cuptiPath, &error)) {
+    message("nothing is profiled: " + error);
+    return false;
+  }
+  if (!openSpool(folder)) {
+    message(std::string("nothing is profiled: cannot create a spool in ") + folder + ": " + std::strerror(errno));
+    return false;
+  }
+  bufferBytes_ = std::clamp<unsigned long>(number("SONDE_BUFFER_KB", 1024), 4, 1024 * 1024) * 1024;
+  if (const char* kinds = environment("SONDE_KINDS")) {
+    for (const char* p = kinds; *p != 0;) {
+      char* end = nullptr;
+      const unsigned long kind = std::strtoul(p, &end, 10);
+      if (end == p) break;
+      kinds_.push_back(static_cast<uint32_t>(kind));
+      p = *end == ',' ? end + 1 : end;
+    }
+  }
+  writeProcess(cuptiPath);
+  if (cupti_.setThreadIdType != nullptr) cupti_.setThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+  if (const CUptiResult r = cupti_.registerCallbacks(collector::requestBuffer, collector::completeBuffer);
+      r != CUPTI_SUCCESS) {
+    const char* why = nullptr;
+    cupti_.getResultString(r, &why);
+    message(std::string("nothing is profiled: cuptiActivityRegisterCallbacks: ") + (why != nullptr ? why : "?"));
+    return false;
+  }
+  active_.store(true, std::memory_order_release);
+
+  if (number("SONDE_PROFILE_FROM_START", 1) != 0) {
+    enableKinds(true);
+  } else {
+    CUpti_SubscriberHandle subscriber = nullptr;
+    CUptiResult r = cupti_.subscribe == nullptr || cupti_.enableCallback == nullptr
+                        ? CUPTI_ERROR_NOT_SUPPORTED
+                        : cupti_.subscribe(&subscriber, onCallback, nullptr);
+    const struct {
+      CUpti_CallbackDomain domain;
+      uint32_t cbid;
+    } calls[] = {{CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuProfilerStart},
+                 {CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuProfilerStop},
+                 {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaProfilerStart_v4000},
+                 {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaProfilerStop_v4000}};
+    for (const auto& call : calls)
+      if (r == CUPTI_SUCCESS) r = cupti_.enableCallback(1, subscriber, call.domain, call.cbid);
+    if (r != CUPTI_SUCCESS) {
+      const char* why = nullptr;
+      cupti_.getResultString(r, &why);
+      note(std::string("cudaProfilerStart cannot be watched (") + (why != nullptr ? why : "?") +
+           "); nothing was recorded");
+    }
+  }
+
+  const auto period = static_cast<uint32_t>(number("SONDE_FLUSH_MS", 500));
+  // Where the library cannot flush by itself, the helper thread does.
+  const bool byLibrary =
+      period != 0 && cupti_.flushPeriod != nullptr && cupti_.flushPeriod(period) == CUPTI_SUCCESS;
+  startHelperThread(byLibrary ? 0 : period);
+  ::pthread_atfork(nullptr, nullptr, afterForkInChild);
+  std::atexit(atExit);
+  std::at_quick_exit(atQuickExit);
+  return true;
+}
+
+bool Collector::openSpool(const std::string& folder) {
+  // An exec keeps the process id: the next image takes the next number.
+  for (int n = 0; n < 10000; n++) {
+    if (writer_.open(folder + "/" + std::to_string(pid_) + "." + std::to_string(n) + ".spool", CUPTI_API_VERSION))
+      return true;
+    if (errno != EEXIST) return false;
+  }
+  return false;
+}
+
+void Collector::writeProcess(const char* cuptiPath) {
+  std::string json = "{\"pid\":" + std::to_string(pid_) + ",\"ppid\":" + std::to_string(::getppid());
+  char text[4096];
+  if (const ssize_t n = ::readlink("/proc/self/exe", text, sizeof text - 1); n > 0)
+    json += ",\"executable\":" + quoted(std::string(text, static_cast<size_t>(n)));
+  if (::getcwd(text, sizeof text) != nullptr) json += ",\"cwd\":" + quoted(text);
+  if (::gethostname(text, sizeof text - 1) == 0) json += ",\"host\":" + quoted(text);
+  json += ",\"arguments\":[";
+  std::ifstream in("/proc/self/cmdline", std::ios::binary);
+  const std::string line{std::istreambuf_iterator<char>(in), {}};
+  bool first = true;
+  for (size_t at = 0; at < line.size();) {
+    const size_t end = std::min(line.find('\0', at), line.size());
+    json += (first ? "" : ",") + quoted(line.substr(at, end - at));
+    first = false;
+    at = end + 1;
+  }
+  uint32_t version = 0;
+  uint64_t now = 0;
+  cupti_.getVersion(&version);
+  cupti_.getTimestamp(&now);
+  json += "],\"cupti\":" + quoted(cuptiPath) + ",\"cupti_version\":" + std::to_string(version) +
+          ",\"start\":" + std::to_string(now) + "}";
+  writer_.block(spool::BlockType::Process, json.data(), json.size());
+}
+
+void Collector::note(const std::string& text) {
+  const std::string json = "{\"note\":" + quoted(text) + "}";
+  writer_.block(spool::BlockType::Process, json.data(), json.size());
+}
+
+void Collector::enableKinds(bool on) {
+  if (enabled_.exchange(on) == on) return;
+  for (const uint32_t kind : kinds_) {
+    const auto k = static_cast<CUpti_ActivityKind>(kind);
+    const CUptiResult r = on ? cupti_.enable(k) : cupti_.disable(k);
+    if (r == CUPTI_SUCCESS || !on) continue;
+    const char* why = nullptr;
+    cupti_.getResultString(r, &why);
+    note("activity kind " + std::to_string(kind) + " is not recorded: " + (why != nullptr ? why : "?"));
+  }
+}
+
+void Collector::profilerSwitched(bool on) {
+  if (active() && ownProcess()) enableKinds(on);
+}
+
+void Collector::requestBuffer(uint8_t** buffer, size_t* size, size_t* maxRecords) {
+  *maxRecords = 0;
+  *size = bufferBytes_;
+  {
+    std::lock_guard lock(poolMutex_);
+    if (!pool_.empty()) {
+      *buffer = pool_.back();
+      pool_.pop_back();
+      return;
+    }
+  }
+  *buffer = static_cast<uint8_t*>(std::aligned_alloc(64, bufferBytes_));
+  if (*buffer == nullptr) *size = 0;
+}
+
+void Collector::apiName(uint32_t kind, uint32_t cbid) {
+  const bool runtime = kind == CUPTI_ACTIVITY_KIND_RUNTIME;
+  std::lock_guard lock(namesMutex_);
+  if (cbid >= namesSeen_[0].size() || namesSeen_[runtime][cbid]) return;
+  namesSeen_[runtime][cbid] = true;
+  const char* name = nullptr;
+  const auto domain = runtime ? CUPTI_CB_DOMAIN_RUNTIME_API : CUPTI_CB_DOMAIN_DRIVER_API;
+  if (cupti_.getCallbackName(domain, cbid, &name) != CUPTI_SUCCESS || name == nullptr) return;
+  const uint32_t entry[4] = {static_cast<uint32_t>(domain), cbid, writer_.stringId(name), 0};
+  writer_.flushStrings();
+  writer_.block(spool::BlockType::Names, entry, sizeof entry);
+}
+
+void Collector::completeBuffer(uint8_t* buffer, size_t validSize) {
+  if (buffer == nullptr) return;
+  std::vector<unsigned char> payload;
+  payload.reserve(validSize + validSize / 8 + 64);
+  std::map<uint32_t, uint64_t> skipped;
+  uint64_t count = 0;
+  CUpti_Activity* record = nullptr;
+  CUptiResult more = validSize == 0 ? CUPTI_ERROR_MAX_LIMIT_REACHED : cupti_.getNextRecord(buffer, validSize, &record);
+  while (more == CUPTI_SUCCESS) {
+    const auto* bytes = reinterpret_cast<const uint8_t*>(record);
+    more = cupti_.getNextRecord(buffer, validSize, &record);
+    const uint8_t* next = more == CUPTI_SUCCESS ? reinterpret_cast<const uint8_t*>(record) : buffer + validSize;
+    uint32_t kind = 0;
+    std::memcpy(&kind, bytes, sizeof kind);
+    const spool::RecordLayout layout = spool::recordLayout(kind);
+    if (layout.size == 0 || next <= bytes) {
+      skipped[kind]++;
+      continue;
+    }
+    // A library of another age has shorter or longer records; the beginning is the same.
+    const size_t size = std::min<size_t>(layout.size, static_cast<size_t>(next - bytes));
+    const spool::RecordHeader header{static_cast<uint32_t>(size), 0};
+    const size_t at = payload.size();
+    payload.resize(at + sizeof header + spool::padded(size));
+    std::memcpy(&payload[at], &header, sizeof header);
+    unsigned char* copy = &payload[at + sizeof header];
+    std::memcpy(copy, bytes, size);
+    for (const uint16_t offset : layout.strings) {
+      if (offset == 0 || offset + sizeof(void*) > size) continue;
+      const char* text = nullptr;
+      std::memcpy(&text, bytes + offset, sizeof text);
+      const uint64_t id = writer_.stringId(text);
+      std::memcpy(copy + offset, &id, sizeof id);
+    }
+    for (const uint16_t offset : layout.pointers)
+      if (offset != 0 && offset + sizeof(void*) <= size) std::memset(copy + offset, 0, sizeof(void*));
+    if (kind == CUPTI_ACTIVITY_KIND_RUNTIME || kind == CUPTI_ACTIVITY_KIND_DRIVER)
+      apiName(kind, reinterpret_cast<const CUpti_ActivityAPI*>(bytes)->cbid);
+    count++;
+  }
+  writer_.flushStrings();
+  if (!payload.empty()) {
+    if (writer_.block(spool::BlockType::Records, payload.data(), payload.size())) {
+      records_ += count;
+    } else if (active()) {
+      if (dropped_.fetch_add(count) == 0)
+        message(std::string("records are lost: cannot write the spool: ") + std::strerror(errno));
+      writer_.block(spool::BlockType::Dropped, &count, sizeof count);
+    }
+  }
+  for (const auto& [kind, n] : skipped) {
+    const struct {
+      uint32_t kind, zero;
+      uint64_t n;
+    } entry{kind, 0, n};
+    writer_.block(spool::BlockType::Skipped, &entry, sizeof entry);
+  }
+  takeDropped();
+  std::lock_guard lock(poolMutex_);
+  if (pool_.size() < 64) {
+    pool_.push_back(buffer);
+  } else {
+    std::free(buffer);
+  }
+}
+
+void Collector::takeDropped() {
+  size_t lost = 0;
+  if (cupti_.getNumDroppedRecords(nullptr, 0, &lost) != CUPTI_SUCCESS || lost == 0) return;
+  dropped_ += lost;
+  const uint64_t value = lost;
+  writer_.block(spool::BlockType::Dropped, &value, sizeof value);
+}
+
+void Collector::flush() {
+  if (active() && ownProcess()) cupti_.flushAll(0);
+}
+
+void Collector::finish(spool::EndReason reason, int32_t value) {
+  if (!active() || !ownProcess()) return;
+  std::lock_guard lock(finishMutex_);
+  cupti_.flushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  takeDropped();
+  spool::EndBlock end{};
+  end.reason = static_cast<uint32_t>(reason);
+  end.value = value;
+  cupti_.getTimestamp(&end.time);
+  end.records = records_;
+  end.dropped = dropped_;
+  writer_.block(spool::BlockType::End, &end, sizeof end);
+}
+
+void Collector::abandon() {
+  active_.store(false, std::memory_order_release);
+  writer_.abandon();
+}
+
+}  // namespace sonde::collector

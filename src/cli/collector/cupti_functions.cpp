@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/collector/cupti_functions.h"
+
+#include <dlfcn.h>
+
+namespace sonde::collector {
+namespace {
+
+template <typename F>
+void find(void* handle, const char* name, F& function) {
+  function = reinterpret_cast<F>(dlsym(handle, name));
+}
+
+}  // namespace
+
+bool CuptiFunctions::load(const char* path, std::string* error) {
+  handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    const char* why = dlerror();
+    *error = why != nullptr ? why : path;
+    return false;
+  }
+  const char* missing = nullptr;
+  const auto need = [&](const char* name, auto& function) {
+    find(handle, name, function);
+    if (function == nullptr && missing == nullptr) missing = name;
+  };
+  need("cuptiGetVersion", getVersion);
+  need("cuptiGetTimestamp", getTimestamp);
+  need("cuptiGetResultString", getResultString);
+  need("cuptiGetCallbackName", getCallbackName);
+  need("cuptiActivityRegisterCallbacks", registerCallbacks);
+  need("cuptiActivityEnable", enable);
+  need("cuptiActivityDisable", disable);
+  need("cuptiActivityFlushAll", flushAll);
+  need("cuptiActivityGetNextRecord", getNextRecord);
+  need("cuptiActivityGetNumDroppedRecords", getNumDroppedRecords);
+  find(handle, "cuptiActivityFlushPeriod", flushPeriod);
+  find(handle, "cuptiSetThreadIdType", setThreadIdType);
+  find(handle, "cuptiSubscribe", subscribe);
+  find(handle, "cuptiEnableCallback", enableCallback);
+  find(handle, "InitializeInjectionNvtx2", initializeInjectionNvtx2);
+  if (missing != nullptr) {
+    *error = std::string(path) + " has no function " + missing + ", so it is no CUPTI that the collector can use";
+    return false;
+  }
+  return true;
+}
+
+}  // namespace sonde::collector

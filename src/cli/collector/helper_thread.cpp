@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/collector/helper_thread.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "cli/collector/collector.h"
+
+namespace sonde::collector {
+namespace {
+
+constexpr int kSignals[] = {SIGHUP,  SIGINT, SIGQUIT, SIGILL,  SIGTRAP, SIGABRT, SIGBUS,
+                            SIGFPE,  SIGSEGV, SIGPIPE, SIGTERM, SIGXCPU, SIGUSR1, SIGUSR2};
+constexpr int kWaitMs = 3000;
+
+int requestPipe[2] = {-1, -1};
+int answerPipe[2] = {-1, -1};
+uint32_t period = 0;
+pthread_t helper;
+
+bool highPipe(int fds[2]) {
+  int low[2];
+  if (::pipe2(low, O_CLOEXEC) != 0) return false;
+  for (int i = 0; i < 2; i++) {
+    fds[i] = ::fcntl(low[i], F_DUPFD_CLOEXEC, 200);
+    if (fds[i] < 0) {
+      fds[i] = low[i];
+    } else {
+      ::close(low[i]);
+    }
+  }
+  return true;
+}
+
+void* helperMain(void*) {
+  for (;;) {
+    pollfd p{requestPipe[0], POLLIN, 0};
+    const int ready = ::poll(&p, 1, period != 0 ? static_cast<int>(period) : -1);
+    if (ready == 0) {
+      Collector::instance().flush();
+      continue;
+    }
+    if (ready < 0 && errno == EINTR) continue;
+    unsigned char signalNumber = 0;
+    if (ready < 0 || ::read(requestPipe[0], &signalNumber, 1) != 1) return nullptr;
+    Collector::instance().finish(spool::EndReason::Signal, signalNumber);
+    if (::write(answerPipe[1], &signalNumber, 1) != 1) return nullptr;
+  }
+}
+
+// Async-signal-safe calls only.
+void onFatalSignal(int number) {
+  const int savedErrno = errno;
+  struct sigaction standard {};
+  standard.sa_handler = SIG_DFL;
+  ::sigaction(number, &standard, nullptr);
+  if (Collector::instance().ownProcess() && !::pthread_equal(::pthread_self(), helper)) {
+    const auto byte = static_cast<unsigned char>(number);
+    if (::write(requestPipe[1], &byte, 1) == 1) {
+      pollfd p{answerPipe[0], POLLIN, 0};
+      ::poll(&p, 1, kWaitMs);
+    }
+  }
+  // Delivered when this handler returns, which is what ends the process with
+  // the status its parent expects. A fault comes again by itself as well.
+  ::raise(number);
+  errno = savedErrno;
+}
+
+}  // namespace
+
+void startHelperThread(uint32_t periodMs) {
+  period = periodMs;
+  if (!highPipe(requestPipe) || !highPipe(answerPipe)) return;
+  sigset_t all, before;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const bool started = ::pthread_create(&helper, nullptr, helperMain, nullptr) == 0;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!started) return;
+  ::pthread_detach(helper);
+  ::pthread_setname_np(helper, "sonde-collect");
+  for (const int number : kSignals) {
+    struct sigaction current {};
+    if (::sigaction(number, nullptr, &current) != 0 || (current.sa_flags & SA_SIGINFO) != 0 ||
+        current.sa_handler != SIG_DFL) {
+      continue;
+    }
+    struct sigaction ours {};
+    ours.sa_handler = onFatalSignal;
+    ours.sa_flags = SA_ONSTACK;
+    sigemptyset(&ours.sa_mask);
+    ::sigaction(number, &ours, nullptr);
+  }
+}
+
+}  // namespace sonde::collector

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/commands/results.h"
+
+#include <cupti.h>
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <regex>
+
+#include "cli/exports/exports.h"
+#include "cli/exports/output_file.h"
+#include "cli/reports/reports.h"
+#include "cli/spool/reader.h"
+
+namespace sonde::cli {
+namespace {
+
+constexpr const char* kTraceFormat = "sonde";
+constexpr const char* kTraceExtension = ".sonde";
+
+std::vector<std::string> chosenReports(const ReportSettings& s) {
+  std::vector<std::string> names = s.reports;
+  if (s.printGpuSummary) {
+    names.insert(names.end(), {"cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum"});
+  }
+  if (s.printApiSummary) names.emplace_back("cuda_api_sum");
+  if (s.printGpuTrace) names.emplace_back("cuda_gpu_trace");
+  if (s.printApiTrace) names.emplace_back("cuda_api_trace");
+  return names;
+}
+
+bool reportOptions(const ReportSettings& s, reports::Options* options, std::string* error) {
+  const auto style = reports::parseNameStyle(s.names);
+  if (!style) {
+    *error = fmt::format("--names {}: full, base or mangled", s.names);
+    return false;
+  }
+  options->names = *style;
+  options->devices.insert(s.devices.begin(), s.devices.end());
+  options->nestedDriverCalls = s.nestedDriverCalls;
+  if (!s.kernels.empty()) {
+    try {
+      options->kernels.emplace(s.kernels, std::regex::ECMAScript | std::regex::optimize);
+    } catch (const std::regex_error& e) {
+      *error = fmt::format("--kernels '{}' is no regular expression: {}", s.kernels, e.what());
+      return false;
+    }
+  }
+  return true;
+}
+
+struct Output {
+  std::string format;  // kTraceFormat or one of the exports
+  std::string path;    // pattern
+};
+
+// -o alone: the extension says the format. With formats: each its extension,
+// unless there is one format and the name has an extension already.
+bool chosenOutputs(const ExportSettings& s, std::vector<Output>* outputs, std::string* error) {
+  if (s.output.empty() && s.formats.empty()) return true;
+  const std::string base = s.output.empty() ? "sonde-%p" : s.output;
+  const std::filesystem::path asPath(base);
+  const std::string extension = asPath.extension().string();
+  if (s.formats.empty()) {
+    if (extension.empty()) {
+      outputs->push_back({kTraceFormat, base + kTraceExtension});
+      return true;
+    }
+    for (const auto& f : exports::formats()) {
+      if (f.extension == extension) {
+        outputs->push_back({std::string(f.name), base});
+        return true;
+      }
+    }
+    if (extension == ".perfetto-trace") {
+      outputs->push_back({"perfetto", base});
+    } else if (extension == ".db") {
+      outputs->push_back({"sqlite", base});
+    } else {
+      outputs->push_back({kTraceFormat, base});
+    }
+    return true;
+  }
+  for (const std::string& name : s.formats) {
+    const auto* format = exports::findFormat(name);
+    if (format == nullptr && name != kTraceFormat) {
+      *error = fmt::format("there is no export format '{}'; there are sonde", name);
+      for (const auto& f : exports::formats()) *error += fmt::format(", {}", f.name);
+      return false;
+    }
+    const std::string wanted = format != nullptr ? std::string(format->extension) : kTraceExtension;
+    if (s.formats.size() == 1 && !s.output.empty() && !extension.empty()) {
+      outputs->push_back({name, base});
+    } else {
+      outputs->push_back({name, base + (name == "chrome" && s.formats.size() > 1 ? ".chrome.json" : wanted)});
+    }
+  }
+  return true;
+}
+
+// Without these a report is missing or wrong; the others only add to it.
+bool isEssential(uint32_t kind) {
+  constexpr uint32_t kHelpful[] = {CUPTI_ACTIVITY_KIND_DEVICE, CUPTI_ACTIVITY_KIND_CONTEXT, CUPTI_ACTIVITY_KIND_NAME,
+                                   CUPTI_ACTIVITY_KIND_MARKER_DATA, CUPTI_ACTIVITY_KIND_OVERHEAD};
+  return std::find(std::begin(kHelpful), std::end(kHelpful), kind) == std::end(kHelpful);
+}
+
+std::string describe(const Process& p) {
+  const size_t slash = p.executable.rfind('/');
+  const std::string name = slash == std::string::npos ? p.executable : p.executable.substr(slash + 1);
+  return name.empty() ? fmt::format("process {}", p.pid) : fmt::format("process {} ({})", p.pid, name);
+}
+
+}  // namespace
+
+bool checkReportSettings(const ReportSettings& s, std::string* error) {
+  reports::Options options;
+  if (!reportOptions(s, &options, error)) return false;
+  if (!reports::parseTimeUnit(s.units)) {
+    *error = fmt::format("--units {}: auto, ns, us, ms or s", s.units);
+    return false;
+  }
+  const Trace empty;
+  reports::Table table;
+  for (const std::string& name : chosenReports(s))
+    if (!reports::makeReport(name, empty, options, &table, error)) return false;
+  return true;
+}
+
+bool checkExportSettings(const ExportSettings& s, std::string* error) {
+  std::vector<Output> outputs;
+  if (!chosenOutputs(s, &outputs, error)) return false;
+  for (const Output& o : outputs) {
+    std::string path;
+    if (!expandPattern(o.path, 0, &path, error)) return false;
+    std::error_code ec;
+    if (!hasProcessPattern(o.path) && !s.force && std::filesystem::exists(path, ec)) {
+      *error = fmt::format("{} exists already; -f replaces it", path);
+      return false;
+    }
+    const auto folder = std::filesystem::path(path).parent_path();
+    if (!hasProcessPattern(o.path) && !folder.empty() && !std::filesystem::is_directory(folder, ec)) {
+      *error = fmt::format("{}: there is no folder {}", path, folder.string());
+      return false;
+    }
+  }
+  return true;
+}
+
+bool printReports(const Trace& trace, const ReportSettings& s, Console& console, std::string* error) {
+  if (s.noReport) return true;
+  reports::Options options;
+  if (!reportOptions(s, &options, error)) return false;
+  std::vector<std::string> names = chosenReports(s);
+  const bool usual = names.empty();
+  if (usual)
+    names = {"cuda_api_sum", "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum", "nvtx_sum"};
+  const reports::TextStyle style{*reports::parseTimeUnit(s.units), console.resultColor(), console.resultWidth()};
+  bool first = true;
+  for (const std::string& name : names) {
+    reports::Table table;
+    if (!reports::makeReport(name, trace, options, &table, error)) return false;
+    if (s.csv) {
+      if (table.rows.empty() && usual) continue;
+      if (!first) console.result("\n");
+      console.result(reports::renderCsv(table));
+    } else if (table.rows.empty()) {
+      // The usual set says nothing of ranges that nobody made.
+      if (!(usual && name == "nvtx_sum"))
+        console.result(fmt::format("{}** {} ({}): {}\n\n", first ? "\n" : "", table.title, table.name, table.emptyReason));
+    } else {
+      if (first) console.result("\n");
+      console.result(reports::renderText(table, style));
+    }
+    first = false;
+  }
+  console.flush();
+  return true;
+}
+
+void printLosses(const Trace& trace, bool csv, Console& console) {
+  const uint64_t lost = trace.dropped();
+  const std::string line = fmt::format(
+      "Records: {} collected{}, {} lost", reports::formatCount(trace.records()),
+      trace.processes.size() > 1 ? fmt::format(" from {} processes", trace.processes.size()) : std::string(),
+      reports::formatCount(lost));
+  if (csv) {
+    console.info(line);
+  } else {
+    console.result(line + "\n");
+    console.flush();
+  }
+  for (const Process& p : trace.processes) {
+    if (p.dropped != 0)
+      console.warning(fmt::format(
+          "{} RECORDS WERE LOST in {}: every total above may be too small. A larger --buffer-kb helps.",
+          reports::formatCount(p.dropped), describe(p)));
+    for (const std::string& note : p.notes) {
+      static const std::regex kKind("^activity kind ([0-9]+) is not recorded: (.*)$");  // its number says little
+      std::smatch m;
+      if (!std::regex_match(note, m, kKind)) {
+        console.warning(fmt::format("{}: {}", describe(p), note));
+        continue;
+      }
+      const auto kind = static_cast<uint32_t>(std::stoul(m[1]));
+      const std::string text = fmt::format("{}: activity kind {} is not recorded: {}", describe(p),
+                                           reports::activityKindName(kind), m[2].str());
+      isEssential(kind) ? console.warning(text) : console.info(text);
+    }
+    if (p.damagedBytes != 0)
+      console.warning(fmt::format("{}: {} bytes of the trace are damaged; {} records were recovered", describe(p),
+                                  reports::formatCount(p.damagedBytes), reports::formatCount(p.records)));
+    if (!p.end) {
+      console.warning(fmt::format("{} did not end in order{}; what it delivered until then is here", describe(p),
+                                  ::kill(static_cast<pid_t>(p.pid), 0) == 0 ? " (it is still running)" : " (killed?)"));
+    } else if (p.end->reason == static_cast<uint32_t>(spool::EndReason::Signal)) {
+      console.warning(fmt::format("{} was ended by signal {} ({})", describe(p), p.end->value, ::strsignal(p.end->value)));
+    }
+  }
+  if (const uint64_t unfinished = trace.unfinished(); unfinished != 0)
+    console.warning(fmt::format("{} kernels or copies had not finished when the application ended; they are left out",
+                                reports::formatCount(unfinished)));
+}
+
+bool readSpools(const std::vector<Spool>& spools, Trace& trace, Console& console) {
+  bool any = false;
+  for (const Spool& s : spools) {
+    std::string error;
+    const std::span<const unsigned char> bytes(reinterpret_cast<const unsigned char*>(s.content.data()), s.content.size());
+    if (spool::readSpool(bytes, trace, &error)) {
+      any = true;
+    } else {
+      console.warning(fmt::format("the records of process {} cannot be read: {}", s.pid, error));
+    }
+  }
+  trace.finish();
+  return any;
+}
+
+bool writeOutputs(const std::vector<Spool>& spools, const Trace& trace, const ExportSettings& s,
+                  const std::string& names, Console& console, std::string* error) {
+  std::vector<Output> outputs;
+  if (!chosenOutputs(s, &outputs, error)) return false;
+  exports::Options options;
+  options.replace = s.force;
+  options.names = reports::parseNameStyle(names).value_or(reports::NameStyle::Full);
+  for (const Output& o : outputs) {
+    // With %p one file for each process, else one for all of them.
+    const bool split = hasProcessPattern(o.path);
+    const size_t files = split ? spools.size() : 1;
+    for (size_t i = 0; i < files; i++) {
+      std::string path;
+      if (!expandPattern(o.path, split ? spools[i].pid : 0, &path, error)) return false;
+      std::string next;
+      if (o.format == kTraceFormat) {
+        exports::OutputFile file;
+        if (!file.open(path, s.force, error)) return false;
+        for (size_t k = 0; k < spools.size(); k++)
+          if (!split || k == i) file.write(spools[k].content);
+        if (!file.commit(error)) return false;
+        next = fmt::format("; sonde report {0} prints it, sonde export {0} --export perfetto converts it", path);
+      } else {
+        const auto* format = exports::findFormat(o.format);
+        Trace one;
+        if (split) readSpools({spools[i]}, one, console);
+        if (!exports::exportTrace(format->format, split ? one : trace, path, options, error)) return false;
+        if (!format->openWith.empty()) {
+          next = fmt::format("; {}", format->openWith);
+          if (const size_t at = next.find("FILE"); at != std::string::npos) next.replace(at, 4, path);
+        }
+      }
+      console.info(fmt::format("wrote {}{}", path, next));
+    }
+  }
+  return true;
+}
+
+}  // namespace sonde::cli

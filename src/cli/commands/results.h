@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `run`, `report` and `export` have in common: print a trace's reports,
+// say what is missing from it, write its exports.
+#ifndef SONDE_CLI_COMMANDS_RESULTS_H_
+#define SONDE_CLI_COMMANDS_RESULTS_H_
+
+#include <string>
+#include <vector>
+
+#include "cli/commands/console.h"
+#include "cli/commands/settings.h"
+#include "cli/spool/trace.h"
+
+namespace sonde::cli {
+
+// Finds mistakes before an application has run for hours. False: *error.
+bool checkReportSettings(const ReportSettings& settings, std::string* error);
+bool checkExportSettings(const ExportSettings& settings, std::string* error);
+
+bool printReports(const Trace& trace, const ReportSettings& settings, Console& console, std::string* error);
+// The line on lost records, and warnings on everything that is not whole.
+void printLosses(const Trace& trace, bool csv, Console& console);
+
+// spools: the raw content of each process's spool, for the trace format.
+struct Spool {
+  uint32_t pid = 0;
+  std::string content;
+};
+bool writeOutputs(const std::vector<Spool>& spools, const Trace& trace, const ExportSettings& settings,
+                  const std::string& names, Console& console, std::string* error);
+
+// Reads spools into a trace; one whose beginning is damaged is reported and left out.
+bool readSpools(const std::vector<Spool>& spools, Trace& trace, Console& console);
+
+}  // namespace sonde::cli
+
+#endif  // SONDE_CLI_COMMANDS_RESULTS_H_

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cupti.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "cli/commands/console.h"
+#include "cli/commands/installation.h"
+#include "cli/commands/launcher.h"
+#include "cli/commands/results.h"
+#include "cli/commands/settings.h"
+#include "cli/spool/reader.h"
+
+namespace sonde::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Removed with what is in it when the command ends.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    const char* base = std::getenv("TMPDIR");
+    path_ = fmt::format("{}/sonde-XXXXXX", base != nullptr && base[0] != 0 ? base : "/tmp");
+    if (::mkdtemp(path_.data()) == nullptr) path_.clear();
+  }
+  ~TemporaryFolder() {
+    std::error_code ec;
+    if (!path_.empty()) fs::remove_all(path_, ec);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// The activity kinds behind the words of --trace.
+bool kindsOf(const std::string& words, std::vector<uint32_t>* kinds, std::string* error) {
+  // Names of threads, devices and contexts go with everything.
+  *kinds = {CUPTI_ACTIVITY_KIND_DEVICE, CUPTI_ACTIVITY_KIND_CONTEXT, CUPTI_ACTIVITY_KIND_NAME};
+  for (size_t at = 0; at <= words.size();) {
+    const size_t end = std::min(words.find(',', at), words.size());
+    const std::string word = words.substr(at, end - at);
+    at = end + 1;
+    const auto add = [&](std::initializer_list<uint32_t> more) { kinds->insert(kinds->end(), more); };
+    const auto gpu = {uint32_t{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL}, uint32_t{CUPTI_ACTIVITY_KIND_MEMCPY},
+                      uint32_t{CUPTI_ACTIVITY_KIND_MEMCPY2}, uint32_t{CUPTI_ACTIVITY_KIND_MEMSET}};
+    const auto api = {uint32_t{CUPTI_ACTIVITY_KIND_RUNTIME}, uint32_t{CUPTI_ACTIVITY_KIND_DRIVER}};
+    if (word == "cuda") {
+      add(gpu);
+      add(api);
+    } else if (word == "gpu") {
+      add(gpu);
+    } else if (word == "api") {
+      add(api);
+    } else if (word == "runtime") {
+      add({CUPTI_ACTIVITY_KIND_RUNTIME});
+    } else if (word == "driver") {
+      add({CUPTI_ACTIVITY_KIND_DRIVER});
+    } else if (word == "nvtx") {
+      add({CUPTI_ACTIVITY_KIND_MARKER, CUPTI_ACTIVITY_KIND_MARKER_DATA});
+    } else if (word == "overhead") {
+      add({CUPTI_ACTIVITY_KIND_OVERHEAD});
+    } else if (word == "sync") {
+      add({CUPTI_ACTIVITY_KIND_SYNCHRONIZATION});
+    } else if (word == "memory") {
+      add({CUPTI_ACTIVITY_KIND_MEMORY2});
+    } else if (word == "unified-memory") {
+      add({CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER});
+    } else if (word == "graph") {
+      add({CUPTI_ACTIVITY_KIND_GRAPH_TRACE});
+    } else {
+      *error = fmt::format(
+          "--trace {}: unknown '{}'; cuda, gpu, api, runtime, driver, nvtx, overhead, sync, memory, unified-memory and "
+          "graph exist",
+          words, word);
+      return false;
+    }
+  }
+  std::sort(kinds->begin(), kinds->end());
+  kinds->erase(std::unique(kinds->begin(), kinds->end()), kinds->end());
+  return true;
+}
+
+std::string inherited(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+// A sanitizer's run-time library must come first in the process: nothing may be preloaded before it.
+bool usesSanitizer(const std::string& program) {
+  for (const std::string& library : neededLibraries(program))
+    for (const char* name : {"libasan.", "libtsan.", "libmsan.", "liblsan.", "libhwasan.", "libclang_rt."})
+      if (library.compare(0, std::strlen(name), name) == 0) return true;
+  return false;
+}
+
+struct Plan {
+  bool software = true;
+  std::map<std::string, std::string> environment;
+};
+
+bool makePlan(const RunSettings& s, const std::string& spoolFolder, Plan* plan, Console& console, std::string* error) {
+  const Installation here = Installation::find();
+  std::error_code ec;
+  if (!fs::exists(here.collector, ec)) {
+    *error = fmt::format("{} is missing; the installation is not whole (SONDE_LIBDIR names another library folder)",
+                         here.collector);
+    return false;
+  }
+  const std::string cupti = s.cupti.empty() ? here.cupti : fs::absolute(s.cupti, ec).lexically_normal().string();
+  if (!fs::exists(cupti, ec)) {
+    *error = fmt::format("{} is missing{}", cupti, s.cupti.empty() ? "; --cupti PATH names another libcupti" : "");
+    return false;
+  }
+  std::vector<uint32_t> kinds;
+  if (!kindsOf(s.trace, &kinds, error)) return false;
+
+  plan->software = s.device == "software" || (s.device == "auto" && !hasRealDevice());
+  auto& env = plan->environment;
+  if (plan->software) {
+    if (!fs::exists(fs::path(here.softgpu) / "libcuda.so.1", ec)) {
+      *error = fmt::format("the software GPU is missing ({}/libcuda.so.1); --device real uses NVIDIA's driver",
+                           here.softgpu);
+      return false;
+    }
+    const std::string before = inherited("LD_LIBRARY_PATH");
+    env["LD_LIBRARY_PATH"] = fmt::format("{}:{}{}{}", here.softgpu, here.libraries, before.empty() ? "" : ":", before);
+  }
+  env["SONDE_SPOOL_DIR"] = spoolFolder;
+  env["SONDE_CUPTI"] = cupti;
+  env["SONDE_KINDS"] = fmt::format("{}", fmt::join(kinds, ","));
+  env["SONDE_FLUSH_MS"] = std::to_string(s.flushMs);
+  env["SONDE_BUFFER_KB"] = std::to_string(s.bufferKb);
+  env["SONDE_PROFILE_FROM_START"] = s.profileFromStart == "off" ? "0" : "1";
+  // There is one slot for each injection library; one that is taken is called by ours.
+  for (const auto& [slot, chain] : {std::pair("CUDA_INJECTION64_PATH", "SONDE_CHAIN_INJECTION"),
+                                    std::pair("NVTX_INJECTION64_PATH", "SONDE_CHAIN_NVTX")}) {
+    const std::string taken = inherited(slot);
+    if (!taken.empty() && taken != here.collector) {
+      console.warning(fmt::format("{} is set to {}: the collector goes first and then calls it", slot, taken));
+      env[chain] = taken;
+    }
+    env[slot] = here.collector;
+  }
+  const std::string program = findProgram(s.command[0]);
+  const bool preload = s.preload == "on" || (s.preload == "auto" && !usesSanitizer(program));
+  if (preload) {
+    const std::string before = inherited("LD_PRELOAD");
+    env["LD_PRELOAD"] = here.collector + (before.empty() ? "" : ":" + before);
+  }
+  return true;
+}
+
+std::vector<Spool> collectSpools(const std::string& folder) {
+  std::vector<std::pair<std::pair<unsigned long, unsigned long>, fs::path>> files;
+  std::error_code ec;
+  for (const auto& entry : fs::directory_iterator(folder, ec)) {
+    unsigned long pid = 0, n = 0;
+    if (std::sscanf(entry.path().filename().c_str(), "%lu.%lu.spool", &pid, &n) == 2)
+      files.push_back({{pid, n}, entry.path()});
+  }
+  std::sort(files.begin(), files.end());
+  std::vector<Spool> spools;
+  for (const auto& [key, path] : files) {
+    Spool s;
+    s.pid = static_cast<uint32_t>(key.first);
+    std::string error;
+    if (spool::readWholeFile(path.string(), &s.content, &error)) spools.push_back(std::move(s));
+  }
+  return spools;
+}
+
+}  // namespace
+
+int runCommand(RunSettings& s, Console& console) {
+  std::string error;
+  const auto fail = [&] {
+    console.error(error);
+    return kOwnFailure;
+  };
+  if (!checkReportSettings(s.report, &error) || !checkExportSettings(s.exports, &error)) return fail();
+  TemporaryFolder folder;
+  if (folder.path().empty()) {
+    error = fmt::format("cannot create a folder for the records: {} (TMPDIR names another place)", std::strerror(errno));
+    return fail();
+  }
+  Plan plan;
+  if (!makePlan(s, folder.path(), &plan, console, &error)) return fail();
+
+  const LaunchResult app = launch(s.command, plan.environment, s.timeout, [&](int pid) {
+    console.info(fmt::format("profiling {} (process {}) on {}", s.command[0], pid,
+                             plan.software ? "the software GPU" : "the NVIDIA driver's devices"));
+    if (s.device == "software" && hasRealDevice())
+      console.info("this machine has an NVIDIA device; --device real profiles on that");
+  });
+  if (!app.started) {
+    console.error(app.error);
+    return app.status;
+  }
+  if (app.timedOut) console.warning(fmt::format("the application was stopped after {} s (--timeout)", s.timeout));
+  if (app.signal != 0) {
+    console.warning(fmt::format("{} was ended by signal {} ({})", s.command[0], app.signal, ::strsignal(app.signal)));
+  } else if (app.status != 0) {
+    console.info(fmt::format("{} ended with status {}", s.command[0], app.status));
+  }
+
+  const std::vector<Spool> spools = collectSpools(folder.path());
+  if (spools.empty()) {
+    console.warning(
+        "nothing was recorded: the application never initialised CUDA, or its driver does not load injection "
+        "libraries");
+    return app.status;
+  }
+  Trace trace;
+  if (!readSpools(spools, trace, console)) return app.status != 0 ? app.status : kOwnFailure;
+  bool good = printReports(trace, s.report, console, &error);
+  printLosses(trace, s.report.csv, console);
+  good = good && writeOutputs(spools, trace, s.exports, s.report.names, console, &error);
+  if (!good) {
+    console.error(error);
+    return app.status != 0 ? app.status : kOwnFailure;
+  }
+  return app.status;
+}
+
+}  // namespace sonde::cli

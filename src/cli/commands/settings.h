@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the command line says.
+#ifndef SONDE_CLI_COMMANDS_SETTINGS_H_
+#define SONDE_CLI_COMMANDS_SETTINGS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace sonde::cli {
+
+// Of `run` and `report`.
+struct ReportSettings {
+  std::vector<std::string> reports;  // in the order asked; empty: the usual ones
+  bool printGpuTrace = false, printApiTrace = false, printGpuSummary = false, printApiSummary = false;
+  bool csv = false;
+  bool noReport = false;
+  std::string names = "full";
+  std::string units = "auto";
+  std::string kernels;
+  std::vector<uint32_t> devices;
+  bool nestedDriverCalls = false;
+};
+
+// Of `run` and `export`.
+struct ExportSettings {
+  std::string output;
+  std::vector<std::string> formats;
+  bool force = false;
+};
+
+struct CommonSettings {
+  std::string logFile;
+  bool quiet = false;
+};
+
+struct RunSettings {
+  ReportSettings report;
+  ExportSettings exports;
+  CommonSettings common;
+  std::string device = "software";  // software, real, auto
+  std::string cupti;
+  std::string trace = "cuda,nvtx,overhead";
+  std::string profileFromStart = "on";
+  std::string preload = "auto";
+  double timeout = 0;
+  uint32_t flushMs = 500;
+  uint32_t bufferKb = 1024;
+  std::vector<std::string> command;
+};
+
+struct ReportCommand {
+  ReportSettings report;
+  CommonSettings common;
+  std::vector<std::string> inputs;
+};
+
+struct ExportCommand {
+  ExportSettings exports;
+  CommonSettings common;
+  std::string names = "full";
+  std::vector<std::string> inputs;
+};
+
+class Console;
+
+int runCommand(RunSettings& settings, Console& console);
+int reportCommand(ReportCommand& settings, Console& console);
+int exportCommand(ExportCommand& settings, Console& console);
+int devicesCommand(const std::string& device, bool json, Console& console);
+int versionCommand(Console& console);
+
+}  // namespace sonde::cli
+
+#endif  // SONDE_CLI_COMMANDS_SETTINGS_H_

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two plain formats: CSV, one line for each event; JSON, one array for
+// each sort of event.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/exports/exports.h"
+#include "cli/reports/table.h"
+
+namespace sonde::exports {
+namespace {
+
+constexpr const char* kWorkNames[] = {"kernel", "memcpy", "memset", "graph"};
+constexpr const char* kStyleNames[] = {"pushpop", "startend", "mark"};
+
+struct CsvRow {
+  const EventBase* event;
+  int order;  // of the sorts of event at one start time
+  std::string text;
+};
+
+std::string dimensions(const int32_t (&v)[3]) { return fmt::format("{},{},{}", v[0], v[1], v[2]); }
+
+}  // namespace
+
+void writeCsv(const Trace& trace, const Options& options, const Sink& sink) {
+  std::vector<CsvRow> rows;
+  const auto head = [&](const EventBase& e, std::string_view type) {
+    return fmt::format("{},{},{},{},{}", type, e.start, e.end, e.duration(), trace.processes[e.process].pid);
+  };
+  for (const ApiCall& c : trace.apiCalls)
+    rows.push_back({&c, 1, fmt::format("{},{},{},,,,,,,,,,,,,,,{},{}", head(c, c.runtime ? "runtime" : "driver"), c.threadId,
+                                       c.correlation, c.returnValue, reports::csvField(reports::apiName(trace.text(c.name))))});
+  for (const GpuEvent& e : trace.gpuEvents) {
+    if (!e.finished) continue;
+    const bool kernel = e.work == GpuWork::Kernel, bytes = e.work == GpuWork::Memcpy || e.work == GpuWork::Memset;
+    rows.push_back(
+        {&e, 2,
+         fmt::format("{},,{},{},{},{},{},{},{},{},{},{},{},{},,{}", head(e, kWorkNames[static_cast<int>(e.work)]),
+                     e.correlation, e.device, e.context, e.stream, kernel ? dimensions(e.grid) : ",,",
+                     kernel ? dimensions(e.block) : ",,", kernel ? fmt::format("{}", e.registers) : "",
+                     kernel ? fmt::format("{}", e.staticShared) : "", kernel ? fmt::format("{}", e.dynamicShared) : "",
+                     bytes ? fmt::format("{}", e.bytes) : "", reports::memoryKindName(e.srcKind),
+                     reports::memoryKindName(e.dstKind), reports::csvField(reports::gpuEventName(trace, e, options.names)))});
+  }
+  for (const NvtxRange& r : trace.ranges)
+    if (r.closed)
+      rows.push_back({&r, 0, fmt::format("{},{},,,,,,,,,,,,,,,,,{}", head(r, fmt::format("nvtx_{}", kStyleNames[static_cast<int>(r.style)])),
+                                         r.threadId, reports::csvField(reports::rangeName(trace, r)))});
+  std::sort(rows.begin(), rows.end(), [](const CsvRow& a, const CsvRow& b) {
+    return std::tie(a.event->start, a.order, a.event->process, a.event->record) <
+           std::tie(b.event->start, b.order, b.event->process, b.event->record);
+  });
+  sink("Type,Start (ns),End (ns),Duration (ns),Pid,Tid,CorrId,Device,Ctx,Strm,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Reg/Trd,"
+       "StcSMem (B),DymSMem (B),Bytes,SrcMemKd,DstMemKd,Result,Name\n");
+  for (const CsvRow& row : rows) {
+    sink(row.text);
+    sink("\n");
+  }
+}
+
+void writeJson(const Trace& trace, const Options& options, const Sink& sink) {
+  bool first = true;
+  const auto open = [&](const char* key) {
+    sink(fmt::format(",\n\"{}\":[", key));
+    first = true;
+  };
+  const auto row = [&](const std::string& body) {
+    sink(first ? "\n{" : ",\n{");
+    first = false;
+    sink(body);
+    sink("}");
+  };
+  const auto times = [](const EventBase& e) {
+    return fmt::format(R"("process":{},"record":{},"start":{},"end":{})", e.process, e.record, e.start, e.end);
+  };
+  sink(fmt::format("{{\"format\":\"sonde-json\",\"version\":1,\"records\":{},\"lost_records\":{},\"damaged_bytes\":{}",
+                   trace.records(), trace.dropped(), trace.damagedBytes()));
+  open("processes");
+  for (const Process& p : trace.processes) {
+    std::string arguments;
+    for (const std::string& a : p.arguments) arguments += (arguments.empty() ? "" : ",") + jsonString(a);
+    row(fmt::format(R"("pid":{},"parent_pid":{},"executable":{},"arguments":[{}],"host":{},"cupti":{},"cupti_version":{},"start":{},"ended":{},"records":{},"lost_records":{})",
+                    p.pid, p.parentPid, jsonString(p.executable), arguments, jsonString(p.host), jsonString(p.cuptiPath),
+                    p.cuptiVersion, p.startTime, p.end.has_value(), p.records, p.dropped));
+  }
+  sink("]");
+  open("devices");
+  for (const Device& d : trace.devices)
+    row(fmt::format(R"("process":{},"id":{},"name":{},"compute_capability":"{}.{}","multiprocessors":{},"memory_bytes":{},"core_clock_khz":{})",
+                    d.process, d.id, jsonString(trace.text(d.name)), d.ccMajor, d.ccMinor, d.multiprocessors,
+                    d.memoryBytes, d.coreClockKHz));
+  sink("]");
+  open("api_calls");
+  for (const ApiCall& c : trace.apiCalls)
+    row(fmt::format(R"({},"domain":"{}","tid":{},"correlation":{},"cbid":{},"result":{},"nested":{},"name":{})", times(c),
+                    c.runtime ? "runtime" : "driver", c.threadId, c.correlation, c.cbid, c.returnValue, c.nested,
+                    jsonString(reports::apiName(trace.text(c.name)))));
+  sink("]");
+  open("gpu_events");
+  for (const GpuEvent& e : trace.gpuEvents) {
+    if (!e.finished) continue;
+    std::string body = fmt::format(R"({},"type":"{}","device":{},"context":{},"stream":{},"correlation":{},"name":{})",
+                                   times(e), kWorkNames[static_cast<int>(e.work)], e.device, e.context, e.stream,
+                                   e.correlation, jsonString(reports::gpuEventName(trace, e, options.names)));
+    if (e.work == GpuWork::Kernel) {
+      body += fmt::format(R"(,"mangled_name":{},"grid":[{}],"block":[{}],"registers":{},"static_shared":{},"dynamic_shared":{},"local_per_thread":{})",
+                          jsonString(trace.text(e.name)), dimensions(e.grid), dimensions(e.block), e.registers,
+                          e.staticShared, e.dynamicShared, e.localPerThread);
+    } else if (e.work != GpuWork::Graph) {
+      body += fmt::format(R"(,"bytes":{},"async":{},"source_memory":"{}","destination_memory":"{}")", e.bytes, e.async,
+                          reports::memoryKindName(e.srcKind), reports::memoryKindName(e.dstKind));
+    }
+    row(body);
+  }
+  sink("]");
+  open("nvtx_ranges");
+  for (const NvtxRange& r : trace.ranges)
+    row(fmt::format(R"({},"style":"{}","tid":{},"closed":{},"domain":{},"name":{})", times(r),
+                    kStyleNames[static_cast<int>(r.style)], r.threadId, r.closed, jsonString(trace.text(r.domain)),
+                    jsonString(trace.text(r.name))));
+  sink("]");
+  open("overheads");
+  for (const Overhead& o : trace.overheads)
+    row(fmt::format(R"({},"kind":{},"name":"{}","correlation":{})", times(o), o.kind, reports::overheadKindName(o.kind),
+                    o.correlation));
+  sink("]\n}\n");
+}
+
+}  // namespace sonde::exports

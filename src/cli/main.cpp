@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// The `sonde` program: reads the command line and hands over to a command.
+#include <CLI/CLI.hpp>
+
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <memory>
+
+#include "cli/commands/completion.h"
+#include "cli/commands/console.h"
+#include "cli/commands/settings.h"
+#include "cli/exports/exports.h"
+#include "cli/reports/reports.h"
+
+namespace sonde::cli {
+namespace {
+
+constexpr const char* kFooter =
+    "Examples:\n"
+    "  sonde run ./app                        profile on the software GPU, print summaries\n"
+    "  sonde run -o app.pftrace -- ./app -n 3 also write a trace for https://ui.perfetto.dev\n"
+    "  sonde report app.sonde --print-gpu-trace\n"
+    "'sonde COMMAND --help' says more.";
+
+constexpr const char* kRunFooter =
+    "The application starts at the first word that is no option, or after --.\n"
+    "The exit status is the application's (128 + N when signal N ended it); 125 when sonde itself fails,\n"
+    "126 when the application cannot be run, 127 when there is no such application.\n"
+    "Patterns in file names: %p process id, %h host name, %q{VAR} environment variable, %% percent sign.\n"
+    "With %p each process gets a file of its own.\n\n"
+    "Examples:\n"
+    "  sonde run ./app --its-own-option\n"
+    "  sonde run --print-gpu-trace --units us ./app\n"
+    "  sonde run --csv --report cuda_gpu_kern_sum:base -- ./app > kernels.csv\n"
+    "  sonde run -o app --export perfetto,sqlite -f ./app\n"
+    "  sonde run -o 'rank-%q{OMPI_COMM_WORLD_RANK}.sonde' ./app      (under mpirun)\n"
+    "  sonde run --device real ./app          on NVIDIA's driver instead of the software GPU";
+
+std::string reportNames() {
+  std::string text = "Reports:\n";
+  for (const auto& r : reports::allReports()) text += fmt::format("  {:<24} {}\n", r.name, r.description);
+  return text + "A name may carry :full, :base or :mangled, as in cuda_gpu_kern_sum:base.\n\n";
+}
+
+void addReportOptions(CLI::App& app, ReportSettings& s) {
+  const char* group = "Reports";
+  app.add_option("-r,--report", s.reports, "Print this report instead of the usual ones; again or by commas for more")
+      ->delimiter(',')
+      ->expected(1)
+      ->take_all()
+      ->type_name("NAME")
+      ->group(group);
+  app.add_flag("--print-gpu-trace", s.printGpuTrace, "Print each kernel, copy and set in order")->group(group);
+  app.add_flag("--print-api-trace", s.printApiTrace, "Print each CUDA API call in order")->group(group);
+  app.add_flag("--print-gpu-summary", s.printGpuSummary, "Print summaries of kernels, copies and sets")->group(group);
+  app.add_flag("--print-api-summary", s.printApiSummary, "Print the summary of CUDA API calls")->group(group);
+  app.add_flag("--no-report", s.noReport, "Print no report")->group(group);
+  app.add_flag("--csv", s.csv, "Comma-separated values; times are always ns")->group(group);
+  app.add_option("--units", s.units, "Unit of times in tables")
+      ->type_name("auto|ns|us|ms|s")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--names", s.names, "Names of kernels: with parameters, without, or as in the binary")
+      ->type_name("full|base|mangled")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--kernels", s.kernels, "Only kernels whose name this regular expression matches")
+      ->type_name("REGEX")
+      ->group(group);
+  app.add_option("--devices", s.devices, "Only work on these devices, by number")
+      ->delimiter(',')
+      ->expected(1)
+      ->take_all()
+      ->type_name("N,N")
+      ->group(group);
+  app.add_flag("--nested", s.nestedDriverCalls, "Also the driver calls that runtime calls make")->group(group);
+}
+
+void addExportOptions(CLI::App& app, ExportSettings& s) {
+  const char* group = "Files";
+  app.add_option("-o,--output", s.output,
+                 "Write a trace; its extension chooses the format (.sonde .pftrace .sqlite .json .csv)")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("-e,--export,--type", s.formats, "Formats to write: sonde, perfetto, sqlite, chrome, csv, json")
+      ->delimiter(',')
+      ->expected(1)
+      ->take_all()
+      ->type_name("FORMAT")
+      ->group(group);
+  app.add_flag("-f,--force", s.force, "Replace files that exist")->group(group);
+}
+
+void addCommonOptions(CLI::App& app, CommonSettings& s) {
+  app.add_option("--log-file", s.logFile, "Results and messages go to this file")->type_name("FILE")->group("Files");
+  app.add_flag("-q,--quiet", s.quiet, "No messages but warnings and errors")->group("Files");
+}
+
+bool useCommon(const CommonSettings& s, Console& console, std::string* error) {
+  console.setQuiet(s.quiet);
+  if (s.logFile.empty()) return true;
+  std::string path;
+  return expandPattern(s.logFile, static_cast<unsigned>(::getpid()), &path, error) && console.setLogFile(path, error);
+}
+
+// `run` takes the application's words, which CLI11 knows nothing of.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    if (app->get_name() == "run") return "Usage: sonde run [OPTIONS] [--] APPLICATION [ARGUMENTS...]\n";
+    return CLI::Formatter::make_usage(app, std::move(name));
+  }
+};
+
+struct CommandLine {
+  CLI::App app{"Profiles CUDA programs, on a software GPU or on a real one.", "sonde"};
+  RunSettings run;
+  ReportCommand report;
+  ExportCommand exportOf;
+  std::string devicesOf = "auto";
+  bool devicesJson = false;
+  std::string shell;
+
+  CommandLine() {
+    app.formatter(std::make_shared<HelpFormatter>());
+    app.get_formatter()->column_width(34);
+    app.footer(kFooter);
+    app.require_subcommand(1);
+    app.set_version_flag("--version,-V", fmt::format("sonde {}", SONDE_VERSION), "Print the version");
+
+    CLI::App& r = *app.add_subcommand("run", "Run an application and profile it");
+    r.footer(reportNames() + kRunFooter);
+    r.prefix_command();
+    addReportOptions(r, run.report);
+    addExportOptions(r, run.exports);
+    addCommonOptions(r, run.common);
+    r.add_option("--device", run.device,
+                 "software: the GPU that comes with sonde; real: NVIDIA's driver; auto: real where there is one")
+        ->check(CLI::IsMember({"software", "real", "auto"}))
+        ->capture_default_str();
+    r.add_option("--cupti", run.cupti, "Use this libcupti instead of sonde's own")->type_name("PATH");
+    r.add_option("--trace", run.trace,
+                 "What to record: cuda (gpu and api), gpu, api, runtime, driver, nvtx, overhead, sync, memory, "
+                 "unified-memory, graph")
+        ->type_name("LIST")
+        ->capture_default_str();
+    r.add_option("-t,--timeout", run.timeout, "Stop the application after so many seconds")
+        ->check(CLI::NonNegativeNumber)
+        ->type_name("SECONDS");
+    r.add_option("--profile-from-start", run.profileFromStart, "off: record only between cudaProfilerStart and Stop")
+        ->check(CLI::IsMember({"on", "off"}))
+        ->capture_default_str();
+    r.add_option("--flush-ms", run.flushMs, "How often records go to disk, so that a crash loses few; 0: only when a buffer is full")
+        ->capture_default_str();
+    r.add_option("--buffer-kb", run.bufferKb, "Size of one record buffer")
+        ->check(CLI::Range(4u, 1024u * 1024u))
+        ->capture_default_str();
+    r.add_option("--preload", run.preload,
+                 "Load the collector with the program, so that _exit and exec are seen; auto: not with a sanitizer")
+        ->check(CLI::IsMember({"auto", "on", "off"}))
+        ->capture_default_str();
+
+    CLI::App& p = *app.add_subcommand("report", "Print reports of a trace file");
+    p.footer(reportNames() +
+             "Examples:\n  sonde report app.sonde\n  sonde report app.sonde -r cuda_gpu_trace --csv > trace.csv\n"
+             "  sonde report rank-*.sonde        several files as one trace");
+    p.add_option("FILE", report.inputs, "Trace files (.sonde), or folders of spools")->required()->type_name("");
+    addReportOptions(p, report.report);
+    addCommonOptions(p, report.common);
+
+    CLI::App& x = *app.add_subcommand("export", "Convert a trace file for another program");
+    x.footer("Examples:\n  sonde export app.sonde                       app.pftrace for https://ui.perfetto.dev\n"
+             "  sonde export app.sonde -o app.sqlite\n  sonde export app.sonde --export chrome,csv -f");
+    x.add_option("FILE", exportOf.inputs, "Trace files (.sonde), or folders of spools")->required()->type_name("");
+    addExportOptions(x, exportOf.exports);
+    addCommonOptions(x, exportOf.common);
+    x.add_option("--names", exportOf.names, "Names of kernels")->type_name("full|base|mangled")->capture_default_str();
+
+    CLI::App& d = *app.add_subcommand("devices", "List the devices");
+    d.footer("Example:\n  sonde devices --json");
+    d.add_option("--device", devicesOf, "Which: software, real, or auto for all there are")
+        ->check(CLI::IsMember({"software", "real", "auto"}))
+        ->capture_default_str();
+    d.add_flag("--json", devicesJson, "One JSON object a line");
+
+    app.add_subcommand("version", "Print the version and where the parts lie")->footer("Example:\n  sonde version");
+
+    CLI::App& c = *app.add_subcommand("completion", "Print a completion script for a shell");
+    c.footer("Example:\n  sonde completion bash > ~/.local/share/bash-completion/completions/sonde");
+    c.add_option("SHELL", shell, "bash, zsh or fish")->required()->type_name("");
+  }
+};
+
+int runWith(CommandLine& line, const std::vector<std::string>& afterDashes, bool hadDashes, Console& console) {
+  // Only the application's words are left over; an option among them at the
+  // front is one that sonde does not have.
+  std::vector<std::string>& command = line.run.command;
+  command = line.app.get_subcommand("run")->remaining();
+  if (!command.empty() && command[0] == "--") command.erase(command.begin());
+  if (!command.empty() && command[0].size() > 1 && command[0][0] == '-') {
+    console.error(fmt::format("run has no option {}; 'sonde run --help' lists them", command[0]));
+    return kOwnFailure;
+  }
+  if (hadDashes && !command.empty()) command.emplace_back("--");
+  command.insert(command.end(), afterDashes.begin(), afterDashes.end());
+  if (command.empty()) {
+    console.error("no application is given: sonde run [OPTIONS] APPLICATION [ARGUMENTS...]");
+    return kOwnFailure;
+  }
+  return runCommand(line.run, console);
+}
+
+int mainOrThrow(int argc, char** argv) {
+  Console console;
+  CommandLine line;
+  // What follows -- belongs to the application, whatever it looks like.
+  std::vector<std::string> words(argv + 1, argv + argc), afterDashes;
+  bool hadDashes = false;
+  if (!words.empty() && words[0] == "run") {
+    for (size_t i = 1; i < words.size(); i++) {
+      if (words[i] != "--") continue;
+      hadDashes = true;
+      afterDashes.assign(words.begin() + static_cast<ptrdiff_t>(i) + 1, words.end());
+      words.resize(i);
+      break;
+    }
+  }
+  std::reverse(words.begin(), words.end());  // as CLI11 wants it
+  try {
+    line.app.parse(words);
+  } catch (const CLI::Success& e) {  // --help, --version
+    return line.app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    line.app.exit(e);
+    return kOwnFailure;
+  }
+  std::string error;
+  const auto ready = [&](const CommonSettings& s) {
+    if (useCommon(s, console, &error)) return true;
+    console.error(error);
+    return false;
+  };
+  if (line.app.got_subcommand("run"))
+    return ready(line.run.common) ? runWith(line, afterDashes, hadDashes, console) : kOwnFailure;
+  if (line.app.got_subcommand("report"))
+    return ready(line.report.common) ? reportCommand(line.report, console) : kOwnFailure;
+  if (line.app.got_subcommand("export"))
+    return ready(line.exportOf.common) ? exportCommand(line.exportOf, console) : kOwnFailure;
+  if (line.app.got_subcommand("devices")) return devicesCommand(line.devicesOf, line.devicesJson, console);
+  if (line.app.got_subcommand("version")) return versionCommand(console);
+  const auto script = completionScript(line.app, line.shell);
+  if (!script) {
+    console.error(fmt::format("there is no completion for {}; bash, zsh and fish exist", line.shell));
+    return kOwnFailure;
+  }
+  console.result(*script);
+  return 0;
+}
+
+}  // namespace
+}  // namespace sonde::cli
+
+int main(int argc, char** argv) {
+  try {
+    return sonde::cli::mainOrThrow(argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "sonde: error: %s\n", e.what());
+    return sonde::cli::kOwnFailure;
+  }
+}
