@@ -298,7 +298,9 @@ typedef struct SondePlatform {
    * call one load and one branch. *count receives the number of bytes. */
   volatile uint8_t* (*enabledCallbacks)(uint32_t domain, uint32_t* count);
   /* Switches for everything that is not an API call, one bit each of
-   * SondeInterest; 0 means that the platform builds no such event. */
+   * SondeInterest; 0 means that the platform builds no such event. For work it
+   * counts when the work is enqueued: what was wanted then is reported, also
+   * when the bit is clear by the time it is done. */
   void (*setInterest)(uint64_t interest);
 
   /* Objects. Each returns 0 or a CUresult and leaves the output alone on
@@ -321,7 +323,8 @@ typedef struct SondePlatform {
   /* A CUdevice_attribute. */
   int32_t (*deviceAttribute)(uint32_t device, int32_t attribute, int64_t* value);
   /* A fact of the device model that no driver attribute has, by name
-   * ("l2.slices", "global_memory_bandwidth_kBps", "instructions_per_cycle" …).
+   * ("l2.slices", "global_memory_bandwidth_kBps", "instructions_per_cycle",
+   * "memory_bytes" …). deviceString gives "name", "uuid" (32 hex digits) ….
    * deviceString also gives "counters": the JSON text of the event catalogue. */
   int32_t (*deviceFact)(uint32_t device, const char* name, double* value);
   int32_t (*deviceString)(uint32_t device, const char* name, const char** value);

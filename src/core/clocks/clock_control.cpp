@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/clocks/clock_control.h"
 
+#include <cupti_profiler_target.h>
+
 namespace sonde::core {
 namespace {
 

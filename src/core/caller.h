@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whose call is it? The functions of the first API generation carry no client
+// handle; the client is the shared object (or executable) that makes the call.
+#ifndef SONDE_CORE_CALLER_H_
+#define SONDE_CORE_CALLER_H_
+
+#include <cstdint>
+#include <string>
+
+namespace sonde::core {
+
+// A loaded object. Code that belongs to none (made by a JIT) has base 0.
+struct CallerObject {
+  uintptr_t base = 0;  // identifies it
+  uintptr_t begin = 0, end = 0;
+  std::string path;  // empty: the executable, or no object
+};
+
+// The object that `address` lies in.
+CallerObject findCaller(const void* address);
+
+// Keeps the object mapped until the process ends, so that its callbacks can be
+// called even after a dlclose. Nothing is done for the executable.
+void pinCaller(const CallerObject& object);
+
+}  // namespace sonde::core
+
+#endif  // SONDE_CORE_CALLER_H_

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/client.h"
+
+#include <cstdlib>
+
+#include "core/caller.h"
+#include "core/core.h"
+#include "core/delivery.h"
+#include "core/errors.h"
+
+namespace sonde::core {
+namespace {
+
+// Defaults of CUPTI 13.0, by CUpti_ActivityAttribute.
+constexpr uint64_t kAttributeDefaults[kAttributeCount] = {
+    3200000, 8388608, 250, 25000, 250, 0, 3, 3, 0, 1, 16777216,
+};
+
+bool singleClient() {
+  static const bool single = [] {
+    const char* text = std::getenv("SONDE_SINGLE_CLIENT");
+    return text != nullptr && text[0] != 0 && text[0] != '0';
+  }();
+  return single;
+}
+
+// Gives the slot a new life for the object. The registry lock is held.
+void begin(Client& client, const CallerObject& object) {
+  client.base = object.base;
+  client.begin.store(object.begin);
+  client.end.store(object.end);
+  client.manual6050 = false;
+  for (uint32_t domain = 0; domain < kDomainCount; ++domain) client.callbackOn[domain].assign(cbidCount(domain), 0);
+  for (uint32_t domain = 1; domain <= 2; ++domain) client.apiRecordOn[domain].assign(cbidCount(domain), 0);
+  client.kinds = client.anyKinds = 0;
+  client.contexts = nullptr;
+  client.clock = nullptr;
+  client.systemThreadIds = false;
+  client.latencyTimestamps = client.eventTimestamps = client.allSyncRecords = client.allocationSource = false;
+  client.launchAttributes = false;
+  client.buffers = nullptr;
+  client.perThreadBuffers = true;
+  client.flushPeriodMs = 0;
+  for (uint32_t i = 0; i < kAttributeCount; ++i) client.attributes[i] = kAttributeDefaults[i];
+  {
+    std::lock_guard lock(client.deliveryMutex);
+    client.layouts = Layouts{};
+    if (const char* list = std::getenv("SONDE_RECORD_LAYOUT")) {
+      std::string error;
+      if (!parseLayouts(list, &client.layouts, &error)) warn("SONDE_RECORD_LAYOUT: %s", error.c_str());
+    }
+  }
+  {
+    std::lock_guard lock(client.reportedMutex);
+    client.reported.clear();
+    client.allocations.clear();
+  }
+  client.generation.fetch_add(1);
+}
+
+Client* findByBase(uintptr_t base) {
+  for (uint32_t i = 0; i < kMaxClients; ++i) {
+    if (clients()[i].inUse() && clients()[i].base == base) return &clients()[i];
+  }
+  return nullptr;
+}
+
+Client* findClient(const void* returnAddress, bool create) {
+  ThreadState& thread = threadState();
+  const auto address = reinterpret_cast<uintptr_t>(returnAddress);
+  if (address >= thread.callerBegin && address < thread.callerEnd) {
+    Client& client = clients()[thread.callerClient];
+    if (client.generation.load(std::memory_order_acquire) == thread.callerGeneration) return &client;
+  }
+  CallerObject object;
+  if (singleClient()) {
+    object.end = UINTPTR_MAX;
+  } else {
+    object = findCaller(returnAddress);
+  }
+  Client* client;
+  {
+    std::lock_guard lock(registryMutex());
+    client = findByBase(object.base);
+  }
+  if (client == nullptr) {
+    if (!create) return nullptr;
+    // From now on its callbacks must stay callable.
+    pinCaller(object);
+    std::lock_guard lock(registryMutex());
+    client = findByBase(object.base);
+    for (uint32_t i = 0; client == nullptr && i < kMaxClients; ++i) {
+      if (clients()[i].inUse()) continue;
+      client = &clients()[i];
+      begin(*client, object);
+    }
+    if (client == nullptr) return nullptr;
+  }
+  thread.callerBegin = object.begin;
+  thread.callerEnd = object.end;
+  thread.callerClient = client->index;
+  thread.callerGeneration = client->generation.load(std::memory_order_acquire);
+  return client;
+}
+
+}  // namespace
+
+Client* clients() {
+  static Client* const slots = [] {
+    auto* made = new Client[kMaxClients];
+    for (uint32_t i = 0; i < kMaxClients; ++i) made[i].index = i;
+    return made;
+  }();
+  return slots;
+}
+
+Client* callingClient(const void* returnAddress) {
+  Client* client = findClient(returnAddress, true);
+  if (client == nullptr) {
+    fail(CUPTI_ERROR_OUT_OF_MEMORY, "%u clients use this library already; one must call cuptiFinalize first",
+         kMaxClients);
+  }
+  return client;
+}
+
+Client* existingClient(const void* returnAddress) { return findClient(returnAddress, false); }
+
+Layouts layoutsForStranger() {
+  const Client* only = nullptr;
+  for (uint32_t i = 0; i < kMaxClients; ++i) {
+    if (!clients()[i].inUse()) continue;
+    if (only != nullptr) return Layouts{};
+    only = &clients()[i];
+  }
+  return only != nullptr ? only->layouts : Layouts{};
+}
+
+void finalizeClient(Client* client) {
+  if (client == nullptr || !client->inUse()) return;
+  const uint32_t generation = client->generation.load();
+  client->flushPeriodMs = 0;
+  {
+    std::lock_guard lock(registryMutex());
+    client->subscription.store(nullptr);
+    client->kinds = client->anyKinds = 0;
+    client->contexts = nullptr;
+    for (auto& table : client->callbackOn) table.assign(table.size(), 0);
+    for (auto& table : client->apiRecordOn) table.assign(table.size(), 0);
+  }
+  updateWanted();
+  waitForClientCode(client->index, 1000);
+  deliver(*client, Deliver::kEverything);
+  uint32_t expected = generation;
+  if (!client->generation.compare_exchange_strong(expected, generation + 1)) return;  // another thread did
+  client->buffers.store(nullptr);
+  discardQueues(*client);
+}
+
+bool Client::reportOnce(uint32_t kind, uint32_t id) {
+  std::lock_guard lock(reportedMutex);
+  return reported.insert(uint64_t{kind} << 32 | id).second;
+}
+
+void Client::forgetReported(uint32_t kind, uint32_t id) {
+  std::lock_guard lock(reportedMutex);
+  reported.erase(uint64_t{kind} << 32 | id);
+}
+
+ThreadQueue* Client::openQueue(ThreadState& thread, uint32_t g) {
+  auto* queue = new (std::nothrow) ThreadQueue;
+  if (queue == nullptr) {
+    std::lock_guard lock(deliveryMutex);
+    ++dropped;
+    return nullptr;
+  }
+  if (thread.queue[index] != nullptr) thread.queue[index]->release(ThreadQueue::kThread);
+  thread.queue[index] = queue;
+  thread.queueGeneration[index] = g;
+  std::lock_guard lock(deliveryMutex);
+  if ((g & 1) == 0 || generation.load() != g) {
+    // The client has ended: nobody will read this queue.
+    queue->release(ThreadQueue::kClient);
+    return queue;
+  }
+  queue->next = queues;
+  queues = queue;
+  return queue;
+}
+
+void Client::requestDelivery() { wakeDelivery(*this); }
+
+uint64_t ClientClock::convert(uint64_t time) {
+  if (time == 0) return 0;
+  constexpr uint64_t kRefresh = 10'000'000;  // ns between samples
+  uint64_t platform0, client0, platform1, client1;
+  bool calibrated;
+  {
+    std::lock_guard lock(mutex_);
+    calibrated = calibrated_;
+    platform0 = platform0_, client0 = client0_, platform1 = platform1_, client1 = client1_;
+  }
+  auto sample = [this](uint64_t* p, uint64_t* c) {
+    const uint64_t before = now();
+    *c = function_();
+    const uint64_t after = now();
+    *p = before + (after - before) / 2;
+  };
+  // Client code runs without the lock; two threads may sample at once.
+  const bool first = !calibrated;
+  if (first) {
+    sample(&platform0, &client0);
+    do {
+      sample(&platform1, &client1);
+    } while (platform1 < platform0 + 100'000);
+  } else if (time > platform1 + kRefresh) {
+    sample(&platform1, &client1);
+  }
+  {
+    std::lock_guard lock(mutex_);
+    if (first && !calibrated_) platform0_ = platform0, client0_ = client0;
+    if (!calibrated_ || platform1 > platform1_) platform1_ = platform1, client1_ = client1;
+    calibrated_ = true;
+    platform0 = platform0_, client0 = client0_, platform1 = platform1_, client1 = client1_;
+  }
+  if (platform1 <= platform0) return client0;
+  const auto delta = static_cast<__int128>(static_cast<int64_t>(time - platform1));
+  const auto slope = static_cast<__int128>(static_cast<int64_t>(client1 - client0));
+  return client1 + static_cast<uint64_t>(static_cast<int64_t>(delta * slope / static_cast<int64_t>(platform1 - platform0)));
+}
+
+}  // namespace sonde::core

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/delivery.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <time.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "core/core.h"
+
+namespace sonde::core {
+namespace {
+
+// Without buffer callbacks records wait for a client that registers later, up
+// to this many chunks a thread.
+constexpr uint32_t kUnregisteredChunks = 64;
+// No record is smaller.
+constexpr size_t kSmallestRecord = 24;
+
+std::chrono::milliseconds flushWait() {
+  static const int milliseconds = [] {
+    const char* text = std::getenv("SONDE_FLUSH_WAIT_MS");
+    return text != nullptr && std::atoi(text) > 0 ? std::atoi(text) : 1000;
+  }();
+  return std::chrono::milliseconds(milliseconds);
+}
+
+void reportOverhead(Client& client, ThreadState& thread, CUpti_ActivityOverheadKind kind, uint64_t start) {
+  if ((client.kinds.load(std::memory_order_relaxed) & kindBit(CUPTI_ACTIVITY_KIND_OVERHEAD)) == 0) return;
+  CUpti_ActivityOverhead3 record{};
+  record.kind = CUPTI_ACTIVITY_KIND_OVERHEAD;
+  record.overheadKind = kind;
+  record.objectKind = CUPTI_ACTIVITY_OBJECT_THREAD;
+  record.objectId.pt.processId = processId();
+  record.objectId.pt.threadId = threadIdFor(client, thread);
+  record.start = client.toClientTime(start);
+  record.end = client.toClientTime(now());
+  client.append(thread, record);
+}
+
+// One pass over a client's queues. The lock is held except around client code.
+class Pass {
+ public:
+  Pass(Client& client, std::unique_lock<std::mutex>& lock, bool everything)
+      : client_(client), lock_(lock), everything_(everything), epoch_(client.epoch) {}
+
+  void run() {
+    for (ThreadQueue* queue = client_.queues; queue != nullptr; queue = queue->next) {
+      ++queue->pins;
+      const bool alive = drain(*queue) && (!everything_ || complete(queue->open)) &&
+                         (!queue->threadGone() || queue->records.peek() != nullptr || complete(queue->open));
+      if (!alive) return;
+      --queue->pins;
+    }
+    if (everything_ && !complete(client_.open)) return;
+    while (everything_ && !client_.spares.empty()) {
+      OpenBuffer spare = client_.spares.back();
+      client_.spares.pop_back();
+      if (!complete(spare)) return;
+    }
+    removeFinished();
+  }
+
+ private:
+  // Each returns false when the client ended meanwhile: touch nothing then.
+  bool drain(ThreadQueue& queue) {
+    client_.dropped += queue.lost.exchange(0, std::memory_order_relaxed);
+    const RecordQueue::Mark mark = queue.records.end();
+    while (!queue.records.reached(mark)) {
+      const void* record = queue.records.peek();
+      if (record == nullptr) break;
+      OpenBuffer& buffer = client_.perThreadBuffers.load(std::memory_order_relaxed) ? queue.open : client_.open;
+      if (buffer.data == nullptr) {
+        const BufferCallbacks* callbacks = client_.buffers.load(std::memory_order_acquire);
+        if (callbacks == nullptr) {
+          if (queue.records.chunks() <= kUnregisteredChunks) break;
+          dropOldest(queue);
+          continue;
+        }
+        OpenBuffer fresh;
+        if (!request(*callbacks, &fresh)) return false;
+        if (fresh.data == nullptr || fresh.size == 0) {
+          dropOldest(queue);
+        } else if (buffer.data != nullptr) {
+          client_.spares.push_back(fresh);
+        } else {
+          buffer = fresh;
+        }
+        continue;
+      }
+      uint32_t kind;
+      std::memcpy(&kind, record, sizeof kind);
+      const uint32_t size = recordSize(kind, client_.layouts);
+      if (size > buffer.size - buffer.used) {
+        const bool tooSmall = buffer.records == 0;
+        if (!complete(buffer)) return false;
+        if (tooSmall) dropOldest(queue);
+        continue;
+      }
+      convertRecord(record, client_.layouts, buffer.data + buffer.used);
+      queue.records.pop(newestSize(kind));
+      buffer.used += size;
+      ++buffer.records;
+      const bool full = buffer.records == buffer.maxRecords || buffer.size - buffer.used < kSmallestRecord;
+      if (full && !complete(buffer)) return false;
+    }
+    return true;
+  }
+
+  void dropOldest(ThreadQueue& queue) {
+    const void* record = queue.records.peek();
+    if (record == nullptr) return;
+    uint32_t kind;
+    std::memcpy(&kind, record, sizeof kind);
+    queue.records.pop(newestSize(kind));
+    ++client_.dropped;
+  }
+
+  bool request(const BufferCallbacks& callbacks, OpenBuffer* fresh) {
+    if (!client_.spares.empty()) {
+      *fresh = client_.spares.back();
+      client_.spares.pop_back();
+      return true;
+    }
+    lock_.unlock();
+    ThreadState& thread = threadState();
+    const uint64_t start = now();
+    // A client may set nothing at all: that is a refusal.
+    thread.inClient[client_.index].fetch_add(1);
+    callbacks.request(&fresh->data, &fresh->size, &fresh->maxRecords);
+    thread.inClient[client_.index].fetch_sub(1);
+    reportOverhead(client_, thread, CUPTI_ACTIVITY_OVERHEAD_ACTIVITY_BUFFER_REQUEST, start);
+    lock_.lock();
+    if (client_.epoch == epoch_) return true;
+    // The client ended meanwhile and will hear no more of this buffer.
+    return false;
+  }
+
+  bool complete(OpenBuffer& buffer) {
+    if (buffer.data == nullptr) return true;
+    const OpenBuffer full = std::exchange(buffer, OpenBuffer{});
+    const BufferCallbacks* callbacks = client_.buffers.load(std::memory_order_acquire);
+    if (callbacks == nullptr) return true;
+    lock_.unlock();
+    ThreadState& thread = threadState();
+    thread.inClient[client_.index].fetch_add(1);
+    callbacks->complete(nullptr, 0, full.data, full.size, full.used);
+    thread.inClient[client_.index].fetch_sub(1);
+    lock_.lock();
+    return client_.epoch == epoch_;
+  }
+
+  void removeFinished() {
+    for (ThreadQueue** link = &client_.queues; *link != nullptr;) {
+      ThreadQueue* queue = *link;
+      if (queue->pins == 0 && queue->open.data == nullptr && queue->threadGone() && queue->records.peek() == nullptr) {
+        client_.dropped += queue->lost.exchange(0, std::memory_order_relaxed);
+        *link = queue->next;
+        queue->release(ThreadQueue::kClient);
+      } else {
+        link = &queue->next;
+      }
+    }
+  }
+
+  Client& client_;
+  std::unique_lock<std::mutex>& lock_;
+  const bool everything_;
+  const uint32_t epoch_;
+};
+
+// -------------------------------------------------------- delivery thread --
+
+struct Deliverer {
+  Deliverer() { sem_init(&wake, 0, 0); }
+  std::mutex mutex;
+  bool started = false;
+  std::atomic<bool> exiting{false};
+  sem_t wake;
+};
+Deliverer& deliverer() {
+  static Deliverer& instance = *new Deliverer;
+  return instance;
+}
+
+uint64_t steadyNow() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<uint64_t>(t.tv_sec) * 1000000000u + static_cast<uint64_t>(t.tv_nsec);
+}
+
+// Flushes what is due; the time of the next flush, or 0 for none.
+uint64_t flushDue() {
+  uint64_t next = 0;
+  for (uint32_t i = 0; i < kMaxClients; ++i) {
+    Client& client = clients()[i];
+    const uint32_t period = client.flushPeriodMs.load(std::memory_order_relaxed);
+    if (!client.inUse() || period == 0) continue;
+    const uint64_t time = steadyNow();
+    uint64_t due;
+    {
+      std::lock_guard lock(client.deliveryMutex);
+      due = client.nextFlush;
+      if (due <= time) client.nextFlush = time + uint64_t{period} * 1000000u;
+      if (due > time) due = 0;
+      if (next == 0 || client.nextFlush < next) next = client.nextFlush;
+    }
+    if (due != 0 && !deliverer().exiting.load()) deliver(client, Deliver::kEverything);
+  }
+  return next;
+}
+
+void* deliveryMain(void*) {
+  Deliverer& d = deliverer();
+  while (!d.exiting.load()) {
+    const uint64_t next = flushDue();
+    if (next == 0) {
+      while (sem_wait(&d.wake) != 0) {
+      }
+    } else {
+      // sem_timedwait wants the real-time clock.
+      timespec limit;
+      clock_gettime(CLOCK_REALTIME, &limit);
+      const uint64_t time = steadyNow();
+      const uint64_t wait = next > time ? next - time : 0;
+      limit.tv_sec += static_cast<time_t>(wait / 1000000000u);
+      limit.tv_nsec += static_cast<long>(wait % 1000000000u);
+      if (limit.tv_nsec >= 1000000000) {
+        limit.tv_nsec -= 1000000000;
+        ++limit.tv_sec;
+      }
+      sem_timedwait(&d.wake, &limit);
+    }
+    for (uint32_t i = 0; i < kMaxClients && !d.exiting.load(); ++i) {
+      Client& client = clients()[i];
+      if (client.wakeRequested.exchange(false) && client.inUse()) deliver(client, Deliver::kFullBuffers);
+    }
+  }
+  return nullptr;
+}
+
+// At exit client code may already be half destroyed: the thread calls no more
+// of it. A flush by the client itself still works.
+void stopAtExit() {
+  Deliverer& d = deliverer();
+  d.exiting.store(true);
+  sem_post(&d.wake);
+  for (uint32_t i = 0; i < kMaxClients; ++i) {
+    Client& client = clients()[i];
+    std::unique_lock lock(client.deliveryMutex);
+    client.delivererGone.wait_for(lock, flushWait(), [&] {
+      return client.deliverer == std::thread::id() || client.deliverer == std::this_thread::get_id();
+    });
+  }
+}
+
+}  // namespace
+
+void deliver(Client& client, Deliver what) {
+  std::unique_lock lock(client.deliveryMutex);
+  const std::thread::id self = std::this_thread::get_id();
+  if (client.deliverer == self) {
+    client.deliverAgain = true;
+    client.deliverAgainAll = client.deliverAgainAll || what == Deliver::kEverything;
+    return;
+  }
+  const bool alone = client.delivererGone.wait_for(lock, flushWait(), [&] {
+    return client.deliverer == std::thread::id();
+  });
+  if (alone) client.deliverer = self;
+  const uint32_t epoch = client.epoch;
+  do {
+    client.deliverAgain = false;
+    const bool everything = what == Deliver::kEverything || client.deliverAgainAll;
+    client.deliverAgainAll = false;
+    Pass(client, lock, everything).run();
+  } while (client.deliverAgain && client.epoch == epoch);
+  client.deliverAgain = client.deliverAgainAll = false;
+  if (alone && client.deliverer == self) {
+    client.deliverer = std::thread::id();
+    lock.unlock();
+    client.delivererGone.notify_all();
+  }
+}
+
+void reportFlush(Client& client, uint64_t start) {
+  reportOverhead(client, threadState(), CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH, start);
+}
+
+uint64_t takeDropped(Client& client) {
+  std::lock_guard lock(client.deliveryMutex);
+  for (ThreadQueue* queue = client.queues; queue != nullptr; queue = queue->next) {
+    client.dropped += queue->lost.exchange(0, std::memory_order_relaxed);
+  }
+  return std::exchange(client.dropped, 0);
+}
+
+void wakeDelivery(Client& client) {
+  if (!client.wakeRequested.exchange(true)) sem_post(&deliverer().wake);
+}
+
+void delivererReschedule() { sem_post(&deliverer().wake); }
+
+void startDelivery() {
+  Deliverer& d = deliverer();
+  std::lock_guard lock(d.mutex);
+  if (d.started || d.exiting.load()) return;
+  d.started = true;
+  static const bool once = [] {
+    std::atexit(stopAtExit);
+    return true;
+  }();
+  (void)once;
+  // The application's signals are not for this thread.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  if (pthread_create(&thread, nullptr, deliveryMain, nullptr) == 0) {
+    pthread_setname_np(thread, "sonde-delivery");
+    pthread_detach(thread);
+  } else {
+    d.started = false;
+    warn("the delivery thread cannot be started; records are delivered by flushes only");
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void discardQueues(Client& client) {
+  std::lock_guard lock(client.deliveryMutex);
+  ++client.epoch;
+  while (ThreadQueue* queue = client.queues) {
+    client.queues = queue->next;
+    queue->release(ThreadQueue::kClient);
+  }
+  client.open = {};
+  client.spares.clear();
+  client.dropped = 0;
+  client.deliverAgain = client.deliverAgainAll = false;
+}
+
+void lockDelivery() {
+  deliverer().mutex.lock();
+  for (uint32_t i = 0; i < kMaxClients; ++i) clients()[i].deliveryMutex.lock();
+}
+
+void unlockDelivery() {
+  for (uint32_t i = kMaxClients; i-- > 0;) clients()[i].deliveryMutex.unlock();
+  deliverer().mutex.unlock();
+}
+
+void restartDeliveryInChild() {
+  Deliverer& d = deliverer();
+  const bool had = d.started;
+  d.started = false;
+  if (had) sem_init(&d.wake, 0, 0);
+  for (uint32_t i = 0; i < kMaxClients; ++i) {
+    Client& client = clients()[i];
+    // The parent delivers what was recorded before the fork.
+    ++client.epoch;
+    client.queues = nullptr;
+    client.open = {};
+    client.spares.clear();
+    client.dropped = 0;
+    if (client.deliverer != std::this_thread::get_id()) client.deliverer = std::thread::id();
+    new (&client.delivererGone) std::condition_variable;
+    client.wakeRequested.store(false);
+  }
+}
+
+}  // namespace sonde::core

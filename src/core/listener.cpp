@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the platform calls: API calls, resources, synchronisation, finished work.
+#include <cstring>
+
+#include "core/core.h"
+#include "core/errors.h"
+#include "core/records.h"
+#include "core/strings.h"
+
+namespace sonde::core {
+namespace {
+
+// ------------------------------------------------------------- API calls --
+
+// listenerWords of a call.
+enum : unsigned {
+  kWanted = 0,        // wantedCalls at entry, records of nested calls removed
+  kOuterRecorded = 1  // ThreadState::runtimeRecorded outside this call
+};
+
+CUpti_CallbackData callbackData(const SondeApiCall& call, const Client& client, CallFrame& frame,
+                                CUpti_ApiCallbackSite site) {
+  CUpti_CallbackData data{};
+  data.callbackSite = site;
+  data.functionName = call.functionName;
+  data.functionParams = call.params;
+  data.functionReturnValue = site == CUPTI_API_EXIT ? call.returnValue : nullptr;
+  data.symbolName = call.symbolName;
+  data.context = static_cast<CUcontext>(call.context);
+  data.contextUid = call.contextUid;
+  data.correlationData = &frame.correlationData[client.index];
+  data.correlationId = call.correlationId;
+  return data;
+}
+
+// EXTERNAL_CORRELATION records: the innermost id of each kind.
+void recordExternalIds(ThreadState& thread, Client& client, uint32_t correlationId) {
+  const std::vector<ExternalId>& stack = thread.external[client.index];
+  if (stack.empty() || thread.externalGeneration[client.index] != client.generation.load(std::memory_order_relaxed)) {
+    return;
+  }
+  if ((client.anyKinds.load(std::memory_order_relaxed) & kindBit(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION)) == 0) return;
+  uint32_t seen = 0;
+  for (size_t i = stack.size(); i-- > 0;) {
+    const uint32_t bit = 1u << stack[i].kind;
+    if (seen & bit) continue;
+    seen |= bit;
+    CUpti_ActivityExternalCorrelation record{};
+    record.kind = CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION;
+    record.externalKind = stack[i].kind;
+    record.externalId = stack[i].id;
+    record.correlationId = correlationId;
+    client.append(thread, record);
+  }
+}
+
+// Callbacks, clients with clocks of their own, external ids: whatever a plain
+// recorded call has not.
+__attribute__((noinline)) void enterSlow(ThreadState& thread, SondeApiCall* call, uint32_t callbacks,
+                                         uint32_t records) {
+  CallFrame* frame = nullptr;
+  auto needFrame = [&] {
+    if (frame == nullptr) call->listenerData = frame = thread.takeFrame();
+  };
+  if (callbacks != 0) {
+    needFrame();
+    forEachClient(callbacks, [&](Client& client) {
+      const CUpti_CallbackData data = callbackData(*call, client, *frame, CUPTI_API_ENTER);
+      dispatch(thread, client, static_cast<CUpti_CallbackDomain>(call->domain), call->cbid, &data);
+    });
+  }
+  forEachClient(records, [&](Client& client) {
+    recordExternalIds(thread, client, call->correlationId);
+    if (ClientClock* clock = client.clock.load(std::memory_order_acquire)) {
+      needFrame();
+      frame->start[client.index] = clock->read();
+    } else if (frame != nullptr) {
+      frame->start[client.index] = 0;
+    }
+  });
+}
+
+bool needsSlowEntry(const ThreadState& thread, uint32_t records) {
+  bool slow = false;
+  forEachClient(records, [&](Client& client) {
+    slow = slow || !thread.external[client.index].empty() || client.clock.load(std::memory_order_relaxed) != nullptr;
+  });
+  return slow;
+}
+
+void apiEnter(void*, SondeApiCall* call) {
+  const uint32_t wanted = wantedCalls[call->domain][call->cbid].load(std::memory_order_relaxed);
+  ThreadState& thread = threadState();
+  const uint32_t callbacks = wanted & 0xffff;
+  uint32_t records = wanted >> 16;
+  call->listenerWords[kOuterRecorded] = thread.runtimeRecorded;
+  if (call->domain == SONDE_DOMAIN_RUNTIME) {
+    thread.runtimeRecorded |= records;
+  } else if (call->nested != 0) {
+    records &= ~thread.runtimeRecorded;
+  }
+  call->listenerWords[kWanted] = callbacks | records << 16;
+  if (callbacks != 0 || needsSlowEntry(thread, records)) enterSlow(thread, call, callbacks, records);
+  call->enterTime = now();
+}
+
+inline void recordCall(ThreadState& thread, Client& client, const SondeApiCall& call, const CallFrame* frame,
+                       uint64_t end) {
+  const uint32_t kind =
+      call.domain == SONDE_DOMAIN_RUNTIME ? CUPTI_ACTIVITY_KIND_RUNTIME : CUPTI_ACTIVITY_KIND_DRIVER;
+  // With a choice by context; single functions that were switched on by
+  // themselves are recorded everywhere.
+  if (client.contexts.load(std::memory_order_relaxed) != nullptr &&
+      (client.anyKinds.load(std::memory_order_relaxed) & kindBit(kind)) != 0 &&
+      !client.kindOn(kind, static_cast<CUcontext>(call.context))) {
+    return;
+  }
+  auto* record = static_cast<CUpti_ActivityAPI*>(client.reserve(thread, sizeof(CUpti_ActivityAPI)));
+  if (record == nullptr) return;
+  uint64_t start = call.enterTime;
+  if (ClientClock* clock = client.clock.load(std::memory_order_acquire)) [[unlikely]] {
+    end = clock->read();
+    start = frame != nullptr && frame->start[client.index] != 0 ? frame->start[client.index] : clock->convert(start);
+  }
+  record->kind = static_cast<CUpti_ActivityKind>(kind);
+  record->cbid = call.cbid;
+  record->start = start;
+  record->end = end;
+  record->processId = processId();
+  record->threadId = threadIdFor(client, thread);
+  record->correlationId = call.correlationId;
+  record->returnValue = call.returnValue != nullptr ? *static_cast<const uint32_t*>(call.returnValue) : 0;
+  client.commit(thread, sizeof(CUpti_ActivityAPI));
+}
+
+void apiExit(void*, SondeApiCall* call) {
+  const uint64_t end = now();
+  if (call->enterTime == 0) return;  // nobody listened at the entry
+  const auto before = static_cast<uint32_t>(call->listenerWords[kWanted]);
+  const uint32_t wanted = before & wantedCalls[call->domain][call->cbid].load(std::memory_order_relaxed);
+  ThreadState& thread = threadState();
+  auto* frame = static_cast<CallFrame*>(call->listenerData);
+  thread.runtimeRecorded = static_cast<uint32_t>(call->listenerWords[kOuterRecorded]);
+  forEachClient(wanted >> 16, [&](Client& client) { recordCall(thread, client, *call, frame, end); });
+  if ((wanted & 0xffff) != 0 && frame != nullptr) {
+    forEachClient(wanted & 0xffff, [&](Client& client) {
+      const CUpti_CallbackData data = callbackData(*call, client, *frame, CUPTI_API_EXIT);
+      dispatch(thread, client, static_cast<CUpti_CallbackDomain>(call->domain), call->cbid, &data);
+    });
+  }
+  if (frame != nullptr) thread.giveFrame(frame);
+}
+
+// ------------------------------------------------------------------- work --
+
+// The client's kind for a piece of work, if it wants it at all.
+uint32_t wantedKind(const Client& client, const SondeWork& work) {
+  const auto context = static_cast<CUcontext>(work.context);
+  auto on = [&](uint32_t kind) { return client.kindOn(kind, context); };
+  switch (work.kind) {
+    case SONDE_WORK_KERNEL:
+      if (on(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)) return CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+      return on(CUPTI_ACTIVITY_KIND_KERNEL) ? CUPTI_ACTIVITY_KIND_KERNEL : 0;
+    case SONDE_WORK_MEMCPY: return on(CUPTI_ACTIVITY_KIND_MEMCPY) ? CUPTI_ACTIVITY_KIND_MEMCPY : 0;
+    case SONDE_WORK_MEMCPY_PEER: return on(CUPTI_ACTIVITY_KIND_MEMCPY2) ? CUPTI_ACTIVITY_KIND_MEMCPY2 : 0;
+    case SONDE_WORK_MEMSET: return on(CUPTI_ACTIVITY_KIND_MEMSET) ? CUPTI_ACTIVITY_KIND_MEMSET : 0;
+    case SONDE_WORK_EVENT_RECORD: return on(CUPTI_ACTIVITY_KIND_CUDA_EVENT) ? CUPTI_ACTIVITY_KIND_CUDA_EVENT : 0;
+    case SONDE_WORK_GRAPH: return on(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) ? CUPTI_ACTIVITY_KIND_GRAPH_TRACE : 0;
+    default: return 0;
+  }
+}
+
+// Clients that may want work of this sort.
+uint32_t candidates(const SondeWork& work) {
+  auto mask = [](uint32_t kind) { return wantedKinds[kind].load(std::memory_order_relaxed); };
+  switch (work.kind) {
+    case SONDE_WORK_KERNEL: return mask(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) | mask(CUPTI_ACTIVITY_KIND_KERNEL);
+    case SONDE_WORK_MEMCPY: return mask(CUPTI_ACTIVITY_KIND_MEMCPY);
+    case SONDE_WORK_MEMCPY_PEER: return mask(CUPTI_ACTIVITY_KIND_MEMCPY2);
+    case SONDE_WORK_MEMSET: return mask(CUPTI_ACTIVITY_KIND_MEMSET);
+    case SONDE_WORK_EVENT_RECORD: return mask(CUPTI_ACTIVITY_KIND_CUDA_EVENT);
+    case SONDE_WORK_GRAPH: return mask(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+    default: return 0;
+  }
+}
+
+// listenerWord: bit 63 "decided at enqueue"; then two bits per client: 0 not
+// wanted, 1 wanted, 2 wanted as KERNEL.
+constexpr uint64_t kDecided = uint64_t{1} << 63;
+static_assert(kMaxClients * 2 < 63);
+
+uint64_t decide(const SondeWork& work) {
+  uint64_t word = kDecided;
+  forEachClient(candidates(work), [&](Client& client) {
+    const uint32_t kind = wantedKind(client, work);
+    if (kind != 0) word |= uint64_t{kind == CUPTI_ACTIVITY_KIND_KERNEL ? 2u : 1u} << (2 * client.index);
+  });
+  return word;
+}
+
+void workEnqueued(void*, SondeWork* work) { work->listenerWord = decide(*work); }
+
+void workCompleted(void*, const SondeWork* work) {
+  const bool noted = work->size >= offsetof(SondeWork, listenerWord) + sizeof work->listenerWord &&
+                     (work->listenerWord & kDecided) != 0;
+  const uint64_t word = noted ? work->listenerWord : decide(*work);
+  if ((word & ~kDecided) == 0) return;
+  ThreadState& thread = threadState();
+  for (uint32_t i = 0; i < kMaxClients; ++i) {
+    const uint32_t how = (word >> (2 * i)) & 3;
+    Client& client = clients()[i];
+    if (how == 0 || !client.inUse()) continue;
+    switch (work->kind) {
+      case SONDE_WORK_KERNEL:
+        client.append(thread, kernelRecord(client, *work,
+                                           how == 2 ? CUPTI_ACTIVITY_KIND_KERNEL
+                                                    : CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
+        break;
+      case SONDE_WORK_MEMCPY: client.append(thread, memcpyRecord(client, *work)); break;
+      case SONDE_WORK_MEMCPY_PEER: client.append(thread, peerCopyRecord(client, *work)); break;
+      case SONDE_WORK_MEMSET: client.append(thread, memsetRecord(client, *work)); break;
+      case SONDE_WORK_EVENT_RECORD: client.append(thread, cudaEventRecord(client, *work)); break;
+      case SONDE_WORK_GRAPH: client.append(thread, graphRecord(client, *work)); break;
+      default: break;
+    }
+  }
+}
+
+// -------------------------------------------------------------- resources --
+
+void forgetContext(Client& client, CUcontext context) {
+  std::lock_guard lock(registryMutex());
+  const ContextTable* table = client.contexts.load();
+  if (table == nullptr) return;
+  auto next = std::make_unique<ContextTable>();
+  for (const ContextKinds& entry : *table) {
+    if (entry.context != context) next->push_back(entry);
+  }
+  client.contexts.store(next->empty() ? nullptr : next.get());
+  client.contextTables.push_back(std::move(next));
+}
+
+void recordAllocation(ThreadState& thread, Client& client, const SondeResource& event) {
+  if (event.memoryOp == 1) {
+    std::lock_guard lock(client.reportedMutex);
+    client.allocations[event.address] = {client.toClientTime(event.time), event.bytes, event.memoryKind,
+                                         event.deviceId, event.contextUid};
+    return;
+  }
+  Client::Allocation made;
+  {
+    std::lock_guard lock(client.reportedMutex);
+    auto found = client.allocations.find(event.address);
+    if (found == client.allocations.end()) return;  // made before the kind was on
+    made = found->second;
+    client.allocations.erase(found);
+  }
+  CUpti_ActivityMemory record{};
+  record.kind = CUPTI_ACTIVITY_KIND_MEMORY;
+  record.memoryKind = static_cast<CUpti_ActivityMemoryKind>(made.kind);
+  record.address = event.address;
+  record.bytes = made.bytes;
+  record.start = made.start;
+  record.end = client.toClientTime(event.time);
+  record.processId = processId();
+  record.deviceId = made.device;
+  record.contextId = made.contextUid;
+  client.append(thread, record);
+}
+
+void recordMemory(ThreadState& thread, const SondeResource& event) {
+  const auto context = static_cast<CUcontext>(event.context);
+  auto each = [&](uint32_t kind, auto&& make) {
+    forEachClient(wantedKinds[kind].load(std::memory_order_relaxed), [&](Client& client) {
+      if (client.kindOn(kind, context)) make(client);
+    });
+  };
+  if (event.memoryOp >= 3) {
+    each(CUPTI_ACTIVITY_KIND_MEMORY_POOL, [&](Client& client) { client.append(thread, poolRecord(client, event)); });
+    return;
+  }
+  each(CUPTI_ACTIVITY_KIND_MEMORY2, [&](Client& client) { client.append(thread, memory2Record(client, event)); });
+  each(CUPTI_ACTIVITY_KIND_MEMORY, [&](Client& client) { recordAllocation(thread, client, event); });
+}
+
+// Activity records of a resource that came into being or is about to go.
+void recordResource(const SondeResource& event) {
+  ThreadState& thread = threadState();
+  const auto context = static_cast<CUcontext>(event.context);
+  auto each = [&](uint32_t kind, uint32_t id, auto&& make) {
+    forEachClient(wantedKinds[kind].load(std::memory_order_relaxed), [&](Client& client) {
+      if (client.kindOn(kind, context) && client.reportOnce(kind, id)) client.append(thread, make());
+    });
+  };
+  const SondePlatform* platform = attachedPlatform();
+  switch (event.event) {
+    case SONDE_RESOURCE_INIT_FINISHED:
+      for (uint32_t kind : {CUPTI_ACTIVITY_KIND_DEVICE, CUPTI_ACTIVITY_KIND_DEVICE_ATTRIBUTE}) {
+        forEachClient(wantedKinds[kind].load(), [&](Client& client) { reportExisting(&client, kind, false); });
+      }
+      break;
+    case SONDE_RESOURCE_CONTEXT_CREATED:
+      if (platform != nullptr) {
+        each(CUPTI_ACTIVITY_KIND_CONTEXT, event.contextUid, [&] { return contextRecord(*platform, event); });
+      }
+      break;
+    case SONDE_RESOURCE_STREAM_CREATED:
+      // Stream ids are unique within a context only.
+      each(CUPTI_ACTIVITY_KIND_STREAM, event.contextUid << 20 ^ event.id, [&] { return streamRecord(event); });
+      break;
+    case SONDE_RESOURCE_MODULE_LOADED:
+      each(CUPTI_ACTIVITY_KIND_MODULE, event.id, [&] { return moduleRecord(event); });
+      break;
+    case SONDE_RESOURCE_FUNCTION_LOADED:
+      each(CUPTI_ACTIVITY_KIND_FUNCTION, event.id, [&] { return functionRecord(event); });
+      break;
+    case SONDE_RESOURCE_DEVICE_MEMORY: recordMemory(thread, event); break;
+    default: break;
+  }
+}
+
+struct EventName {
+  uint32_t event;
+  CUpti_CallbackIdResource cbid;
+};
+constexpr EventName kResourceCbids[] = {
+    {SONDE_RESOURCE_CONTEXT_CREATED, CUPTI_CBID_RESOURCE_CONTEXT_CREATED},
+    {SONDE_RESOURCE_CONTEXT_DESTROY_STARTING, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING},
+    {SONDE_RESOURCE_STREAM_CREATED, CUPTI_CBID_RESOURCE_STREAM_CREATED},
+    {SONDE_RESOURCE_STREAM_DESTROY_STARTING, CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING},
+    {SONDE_RESOURCE_MODULE_LOADED, CUPTI_CBID_RESOURCE_MODULE_LOADED},
+    {SONDE_RESOURCE_MODULE_UNLOAD_STARTING, CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING},
+    {SONDE_RESOURCE_INIT_FINISHED, CUPTI_CBID_RESOURCE_CU_INIT_FINISHED},
+    {SONDE_RESOURCE_GRAPH_CREATED, CUPTI_CBID_RESOURCE_GRAPH_CREATED},
+    {SONDE_RESOURCE_GRAPH_DESTROY_STARTING, CUPTI_CBID_RESOURCE_GRAPH_DESTROY_STARTING},
+    {SONDE_RESOURCE_GRAPH_CLONED, CUPTI_CBID_RESOURCE_GRAPH_CLONED},
+    {SONDE_RESOURCE_GRAPH_NODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED},
+    {SONDE_RESOURCE_GRAPH_NODE_DESTROY_STARTING, CUPTI_CBID_RESOURCE_GRAPHNODE_DESTROY_STARTING},
+    {SONDE_RESOURCE_GRAPH_NODE_CLONED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED},
+    {SONDE_RESOURCE_GRAPH_EXEC_CREATED, CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED},
+    {SONDE_RESOURCE_GRAPH_EXEC_DESTROY_STARTING, CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING},
+};
+
+CUpti_GraphData graphData(const SondeResource& event) {
+  CUpti_GraphData data{};
+  data.nodeType = static_cast<CUgraphNodeType>(event.nodeType);
+  switch (event.event) {
+    case SONDE_RESOURCE_GRAPH_CREATED:
+    case SONDE_RESOURCE_GRAPH_DESTROY_STARTING: data.graph = static_cast<CUgraph>(event.handle); break;
+    case SONDE_RESOURCE_GRAPH_CLONED:
+      data.graph = static_cast<CUgraph>(event.handle);
+      data.originalGraph = static_cast<CUgraph>(event.parent);
+      break;
+    case SONDE_RESOURCE_GRAPH_EXEC_CREATED:
+    case SONDE_RESOURCE_GRAPH_EXEC_DESTROY_STARTING:
+      data.graphExec = static_cast<CUgraphExec>(event.handle);
+      data.graph = static_cast<CUgraph>(event.parent);
+      break;
+    default:
+      data.node = static_cast<CUgraphNode>(event.handle);
+      data.graph = static_cast<CUgraph>(event.parent);
+      data.originalNode = reinterpret_cast<CUgraphNode>(event.originalNodeId);
+      break;
+  }
+  return data;
+}
+
+void callResource(const SondeResource& event) {
+  CUpti_CallbackIdResource cbid = CUPTI_CBID_RESOURCE_INVALID;
+  for (const EventName& name : kResourceCbids) {
+    if (name.event == event.event) cbid = name.cbid;
+  }
+  if (cbid == CUPTI_CBID_RESOURCE_INVALID || !eventWanted(CUPTI_CB_DOMAIN_RESOURCE, cbid)) return;
+  CUpti_ResourceData data{};
+  CUpti_ModuleResourceData module{};
+  CUpti_GraphData graph{};
+  data.context = static_cast<CUcontext>(event.context);
+  switch (event.event) {
+    case SONDE_RESOURCE_STREAM_CREATED:
+    case SONDE_RESOURCE_STREAM_DESTROY_STARTING:
+      data.resourceHandle.stream = static_cast<CUstream>(event.handle);
+      break;
+    case SONDE_RESOURCE_MODULE_LOADED:
+    case SONDE_RESOURCE_MODULE_UNLOAD_STARTING:
+      module.moduleId = event.id;
+      module.cubinSize = event.imageSize;
+      module.pCubin = static_cast<const char*>(event.image);
+      data.resourceDescriptor = &module;
+      break;
+    default:
+      if (event.event >= SONDE_RESOURCE_GRAPH_CREATED) {
+        graph = graphData(event);
+        data.resourceDescriptor = &graph;
+      }
+      break;
+  }
+  dispatchEvent(CUPTI_CB_DOMAIN_RESOURCE, cbid, &data);
+}
+
+void resource(void*, const SondeResource* event) {
+  recordResource(*event);
+  callResource(*event);
+  if (event->event == SONDE_RESOURCE_CONTEXT_DESTROY_STARTING) {
+    for (uint32_t i = 0; i < kMaxClients; ++i) {
+      Client& client = clients()[i];
+      if (client.inUse() && client.contexts.load() != nullptr) {
+        forgetContext(client, static_cast<CUcontext>(event->context));
+      }
+    }
+  }
+}
+
+// ---------------------------------------------------------- the rest of it --
+
+void synchronized(void*, const SondeSync* sync) {
+  ThreadState& thread = threadState();
+  forEachClient(wantedKinds[CUPTI_ACTIVITY_KIND_SYNCHRONIZATION].load(std::memory_order_relaxed), [&](Client& client) {
+    if (!client.kindOn(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, static_cast<CUcontext>(sync->context))) return;
+    client.append(thread, synchronizationRecord(client, *sync));
+  });
+  CUpti_CallbackIdSync cbid;
+  if (sync->kind == SONDE_SYNC_STREAM_SYNCHRONIZE) {
+    cbid = CUPTI_CBID_SYNCHRONIZE_STREAM_SYNCHRONIZED;
+  } else if (sync->kind == SONDE_SYNC_CONTEXT_SYNCHRONIZE) {
+    cbid = CUPTI_CBID_SYNCHRONIZE_CONTEXT_SYNCHRONIZED;
+  } else {
+    return;
+  }
+  if (!eventWanted(CUPTI_CB_DOMAIN_SYNCHRONIZE, cbid)) return;
+  CUpti_SynchronizeData data{};
+  data.context = static_cast<CUcontext>(sync->context);
+  data.stream = static_cast<CUstream>(sync->stream);
+  dispatchEvent(CUPTI_CB_DOMAIN_SYNCHRONIZE, cbid, &data);
+}
+
+void overhead(void*, const SondeOverhead* event) {
+  ThreadState& thread = threadState();
+  forEachClient(wantedKinds[CUPTI_ACTIVITY_KIND_OVERHEAD].load(std::memory_order_relaxed), [&](Client& client) {
+    CUpti_ActivityOverhead3 record{};
+    record.kind = CUPTI_ACTIVITY_KIND_OVERHEAD;
+    record.overheadKind = event->kind == SONDE_OVERHEAD_COMPILER ? CUPTI_ACTIVITY_OVERHEAD_DRIVER_COMPILER
+                                                                 : CUPTI_ACTIVITY_OVERHEAD_LAZY_FUNCTION_LOADING;
+    record.objectKind = CUPTI_ACTIVITY_OBJECT_THREAD;
+    record.objectId.pt.processId = processId();
+    record.objectId.pt.threadId = threadIdFor(client, thread);
+    record.start = client.toClientTime(event->start);
+    record.end = client.toClientTime(event->end);
+    record.correlationId = event->correlationId;
+    client.append(thread, record);
+  });
+  if (event->kind != SONDE_OVERHEAD_COMPILER) return;
+  forEachClient(wantedKinds[CUPTI_ACTIVITY_KIND_JIT].load(std::memory_order_relaxed), [&](Client& client) {
+    CUpti_ActivityJit2 record{};
+    record.kind = CUPTI_ACTIVITY_KIND_JIT;
+    record.jitEntryType = CUPTI_ACTIVITY_JIT_ENTRY_PTX_TO_CUBIN;
+    record.jitOperationType =
+        event->cacheHit != 0 ? CUPTI_ACTIVITY_JIT_OPERATION_CACHE_LOAD : CUPTI_ACTIVITY_JIT_OPERATION_COMPILE;
+    record.deviceId = event->deviceId;
+    record.start = client.toClientTime(event->start);
+    record.end = client.toClientTime(event->end);
+    record.correlationId = event->correlationId;
+    record.jitOperationCorrelationId = event->correlationId;
+    record.processId = processId();
+    record.threadId = threadIdFor(client, thread);
+    client.append(thread, record);
+  });
+}
+
+void contextFailed(void*, SondeHandle, uint32_t, int32_t error, const char* message) {
+  reportState(CUPTI_CBID_STATE_FATAL_ERROR, fromDriver(error), message);
+}
+
+}  // namespace
+
+const SondeListener* listener() {
+  static const SondeListener instance = [] {
+    SondeListener l{};
+    l.size = sizeof l;
+    l.apiEnter = apiEnter;
+    l.apiExit = apiExit;
+    l.resource = resource;
+    l.synchronized = synchronized;
+    l.overhead = overhead;
+    l.workEnqueued = workEnqueued;
+    l.workCompleted = workCompleted;
+    l.contextFailed = contextFailed;
+    return l;
+  }();
+  return &instance;
+}
+
+}  // namespace sonde::core

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The platform's structures as activity records in their newest form. Names are
+// interned; times go through the client's clock.
+#ifndef SONDE_CORE_RECORDS_H_
+#define SONDE_CORE_RECORDS_H_
+
+#include <cupti.h>
+
+#include "core/client.h"
+#include "platform/tools_api.h"
+
+namespace sonde::core {
+
+// `kind` is KERNEL or CONCURRENT_KERNEL.
+CUpti_ActivityKernel10 kernelRecord(const Client& client, const SondeWork& work, CUpti_ActivityKind kind);
+CUpti_ActivityMemcpy6 memcpyRecord(const Client& client, const SondeWork& work);
+CUpti_ActivityMemcpyPtoP4 peerCopyRecord(const Client& client, const SondeWork& work);
+CUpti_ActivityMemset4 memsetRecord(const Client& client, const SondeWork& work);
+CUpti_ActivityCudaEvent2 cudaEventRecord(const Client& client, const SondeWork& work);
+CUpti_ActivityGraphTrace2 graphRecord(const Client& client, const SondeWork& work);
+
+CUpti_ActivitySynchronization2 synchronizationRecord(const Client& client, const SondeSync& sync);
+CUpti_ActivityContext3 contextRecord(const SondePlatform& platform, const SondeResource& context);
+CUpti_ActivityStream streamRecord(const SondeResource& stream);
+CUpti_ActivityModule moduleRecord(const SondeResource& module);
+CUpti_ActivityFunction functionRecord(const SondeResource& function);
+CUpti_ActivityMemory4 memory2Record(const Client& client, const SondeResource& allocation);
+CUpti_ActivityMemoryPool3 poolRecord(const Client& client, const SondeResource& pool);
+CUpti_ActivityDevice5 deviceRecord(const SondePlatform& platform, uint32_t device);
+
+}  // namespace sonde::core
+
+#endif  // SONDE_CORE_RECORDS_H_

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/softgpu/find_platform.h"
+
+#include <dlfcn.h>
+
+namespace sonde::platform {
+
+const SondePlatform* findSoftwarePlatform(const char** why) {
+  constexpr const char* kDriver = "libcuda.so.1";
+  // The handle is kept: the platform's functions must stay mapped.
+  void* driver = dlopen(kDriver, RTLD_LAZY | RTLD_NOLOAD);
+  if (driver == nullptr) driver = dlopen(kDriver, RTLD_LAZY | RTLD_LOCAL);
+  if (driver == nullptr) {
+    *why = "no CUDA driver: libcuda.so.1 cannot be loaded; put Sonde's lib64/softgpu on LD_LIBRARY_PATH "
+           "or start the program with `sonde run`";
+    return nullptr;
+  }
+  auto getPlatform = reinterpret_cast<SondeToolsGetPlatformFn>(dlsym(driver, SONDE_TOOLS_GET_PLATFORM_SYMBOL));
+  if (getPlatform == nullptr) {
+    *why = "the libcuda.so.1 of this process is not the software driver (it has no " SONDE_TOOLS_GET_PLATFORM_SYMBOL
+           "); put Sonde's lib64/softgpu first on LD_LIBRARY_PATH";
+    dlclose(driver);
+    return nullptr;
+  }
+  const SondePlatform* platform = getPlatform(SONDE_TOOLS_ABI_VERSION);
+  if (platform == nullptr) {
+    *why = "libcuda.so.1 and libcupti.so.13 are from different releases of Sonde; install both from one";
+    dlclose(driver);
+  }
+  return platform;
+}
+
+}  // namespace sonde::platform
