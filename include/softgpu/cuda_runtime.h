@@ -19,6 +19,13 @@
 #if defined(__cplusplus)
 
 #if defined(__CUDA__) || defined(__CUDACC__)
+/* Programs rely on these coming with the language of kernels; clang's <new> needs malloc. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#endif
+
+#if defined(__CUDA__) || defined(__CUDACC__)
 /* What clang calls for the configuration in <<<…>>>. */
 extern "C" unsigned int __cudaPushCallConfiguration(dim3 gridDim, dim3 blockDim, size_t sharedMem = 0,
                                                     struct CUstream_st *stream = 0);
