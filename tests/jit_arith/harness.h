@@ -4,16 +4,14 @@
 // operands: as scalars and as 32 lanes, for the host and for an AVX2 machine.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
-namespace sonde::test {
+#include "inputs.h"
 
-inline constexpr unsigned kSlots = 8;
-using Slots = std::array<uint64_t, kSlots>;   // operand or result registers of one lane, zero-extended
+namespace sonde::test {
 
 // An instruction as text: `mnemonic` as in PTX, operands separated by blanks.
 // Inputs are a … f, outputs D, E, F, G (slots 0, 1, 2, 3), `_` a sink, #n an
@@ -44,15 +42,5 @@ using Reference = std::function<Slots(const Slots& in)>;
 using Equal = std::function<bool(uint64_t got, uint64_t want)>;
 void check(const Form& form, const std::vector<Slots>& inputs, const Reference& reference,
            const Equal& equal = nullptr);
-
-// Inputs: all combinations of edge values, then random ones (fixed seed).
-std::vector<Slots> combine(const std::vector<std::vector<uint64_t>>& edges, size_t randomCount,
-                           const std::function<uint64_t(uint64_t random, size_t slot)>& shape = nullptr);
-std::vector<uint64_t> edgesInt(unsigned bits);
-std::vector<uint64_t> edgesF32();
-std::vector<uint64_t> edgesF64();
-std::vector<uint64_t> edgesF16();
-std::vector<uint64_t> edgesBf16();
-uint64_t nextRandom(uint64_t& state);
 
 }  // namespace sonde::test

@@ -55,7 +55,11 @@ bool Lower::bits() {
   auto countOf = [&](Value* v) { return zext(v, 32); };
   // A shift amount register is 32 bits wide whatever is shifted.
   auto amount = [&](size_t i) { return src(i, u32); };
-  auto byteOf = [&](size_t i) { return b.CreateAnd(src(i, u32), k(32, 0xff)); };
+  // Position and length of a field: 32-bit forms read a byte, 64-bit ones the whole register.
+  auto byteOf = [&](size_t i) {
+    Value* v = src(i, u32);
+    return bits == 64 ? v : b.CreateAnd(v, k(32, 0xff));
+  };
   auto lowMask = [&](Value* length) {   // ones below bit `length`, all ones from the width on
     return b.CreateNot(shlClamped(llvm::Constant::getAllOnesValue(intType(bits)), length));
   };

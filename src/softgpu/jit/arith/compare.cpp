@@ -32,10 +32,11 @@ Mod Lower::compareMod() const {
 Value* Lower::compareValues(Value* x, Value* y, ScalarType t, Mod op) {
   if (ptx::isFloat(t)) {
     if (isHalf(t)) {
-      x = widen(x, t);
-      y = widen(y, t);
+      auto real = [&](Value* v) { return widen(has(Mod::ftz) ? flushHalf(v) : v, t); };
+      x = real(x);
+      y = real(y);
     }
-    const bool ftz = has(Mod::ftz) && t != ScalarType::f64;
+    const bool ftz = has(Mod::ftz) && t == ScalarType::f32;
     x = flushIf(x, ftz);
     y = flushIf(y, ftz);
     switch (op) {

@@ -102,14 +102,23 @@ Value* Lower::floatToFloat(Value* v, ScalarType from, ScalarType to) {
   }
   if (isSmall(from)) {
     v = widen(v, from);
-    if (to == ScalarType::f32) return canonical(v);
+    if (to == ScalarType::f32) return from == ScalarType::f16 ? canonical(v) : v;
     if (to == ScalarType::f64) return b.CreateFPExt(v, f64Type());
     return narrow(v, to, r, has(Mod::satfinite));
   }
-  if (to == ScalarType::f64) return b.CreateFPExt(v, f64Type());
+  // Flushing has made NaNs canonical on the way.
+  if (to == ScalarType::f64) return b.CreateFPExt(has(Mod::ftz) ? canonical(v) : v, f64Type());
   if (from == ScalarType::f64) {
-    if (to == ScalarType::f32) return flushIf(canonical(rounded(FpOp::narrow, {v}, r)), has(Mod::ftz));
-    v = narrowToOdd(v);
+    // From f64 a NaN keeps its sign and the upper part of its payload.
+    if (to == ScalarType::f32) return flushIf(rounded(FpOp::narrow, {v}, r), has(Mod::ftz));
+    Value* single = narrowToOdd(v);
+    Value* bits = asInt(single);
+    const unsigned drop = to == ScalarType::f16 ? 13 : 16;
+    Value* nan = b.CreateTrunc(b.CreateLShr(bits, k(32, drop)), intType(16));
+    nan = b.CreateAnd(nan, k(16, to == ScalarType::f16 ? 0x03ff : 0x7fff));
+    nan = b.CreateOr(nan, k(16, to == ScalarType::f16 ? 0x7e00 : 0x7fc0));
+    nan = b.CreateOr(nan, b.CreateTrunc(b.CreateLShr(b.CreateAnd(bits, k(32, 0x80000000)), k(32, 16)), intType(16)));
+    return b.CreateSelect(isNan(v), nan, narrow(single, to, r, has(Mod::satfinite)));
   }
   if (to == ScalarType::tf32) {
     // The upper 19 bits of an f32.
@@ -119,13 +128,16 @@ Value* Lower::floatToFloat(Value* v, ScalarType from, ScalarType to) {
     else if (r == Rounding::nearest)
       add = b.CreateAdd(k(32, 0x0fff), b.CreateAnd(b.CreateLShr(bits, k(32, 13)), k(32, 1)));
     Value* rounded = b.CreateAnd(b.CreateAdd(bits, add), k(32, 0xffffe000));
+    // .rna cuts a NaN short like any number (it may become an infinity); the others make it canonical.
+    rounded = b.CreateSelect(isNan(v), r == Rounding::nearestAway ? b.CreateAnd(bits, k(32, 0xffffe000))
+                                                                  : k(32, 0x7fffe000), rounded);
     if (has(Mod::satfinite)) {
-      Value* magnitude = b.CreateAnd(rounded, k(32, 0x7fffffff));
-      Value* limited = b.CreateOr(umin(magnitude, k(32, 0x7f7fe000)), b.CreateAnd(rounded, k(32, 0x80000000)));
-      rounded = limited;
+      Value* exponent = b.CreateAnd(rounded, k(32, 0x7f800000));
+      Value* over = b.CreateICmpEQ(exponent, k(32, 0x7f800000));
+      rounded = b.CreateSelect(over, b.CreateSub(rounded, k(32, 0x2000)), rounded);
     }
     if (has(Mod::relu)) rounded = smax(rounded, k(32, 0));
-    return b.CreateSelect(isNan(v), k(32, 0x7fffffff), rounded);
+    return rounded;
   }
   return narrow(v, to, r, has(Mod::satfinite));
 }

@@ -97,8 +97,14 @@ bool Lower::floating() {
     case abs: case neg: {
       Value* bits = asInt(flushIf(src(1, t), has(Mod::ftz) && !isDouble));
       const uint64_t sign = uint64_t{1} << (isDouble ? 63 : 31);
-      bits = in.op == abs ? b.CreateAnd(bits, kLike(bits, ~sign)) : b.CreateXor(bits, kLike(bits, sign));
-      dst(b.CreateBitCast(bits, c.type(t)), t);
+      Value* r = in.op == abs ? b.CreateAnd(bits, kLike(bits, ~sign)) : b.CreateXor(bits, kLike(bits, sign));
+      r = b.CreateBitCast(r, c.type(t));
+      if (isDouble && c.canonicalNan) {
+        // A NaN keeps sign and payload and becomes quiet.
+        Value* quiet = asF64(b.CreateOr(bits, k(64, 0x0008000000000000u)));
+        r = b.CreateSelect(isNan(r), quiet, r);
+      }
+      dst(canonical(r), t);
       return true;
     }
     case copysign: {
@@ -117,7 +123,9 @@ bool Lower::floating() {
       else if (has(Mod::number)) p = b.CreateICmpULE(magnitude, kLike(bits, exponent));
       else if (has(Mod::notanumber)) p = b.CreateICmpUGT(magnitude, kLike(bits, exponent));
       else if (has(Mod::normal))
-        p = b.CreateICmpULT(b.CreateSub(magnitude, kLike(bits, smallest)), kLike(bits, exponent - smallest));
+        // Zeros count as normal.
+        p = b.CreateOr(b.CreateICmpULT(b.CreateSub(magnitude, kLike(bits, smallest)), kLike(bits, exponent - smallest)),
+                       b.CreateICmpEQ(magnitude, kLike(bits, 0)));
       else if (has(Mod::subnormal))
         p = b.CreateICmpULT(b.CreateSub(magnitude, kLike(bits, 1)), kLike(bits, smallest - 1));
       else unsupported("no test named");

@@ -141,6 +141,7 @@ class Lower {
   Value* widen(Value* code, ScalarType t);     // code of f16, bf16, e4m3, e5m2 -> f32
   Value* narrow(Value* f32, ScalarType t, Rounding r = Rounding::nearest, bool satfinite = false);
   Value* narrowBits(Value* f32, const SmallFormat& format, Rounding r, bool satfinite);
+  Value* flushHalf(Value* code);               // subnormal f16 to zero
   Value* halfElement(ScalarType t, llvm::ArrayRef<Value*> args);
   Value* halfFma(Value* x, Value* y, Value* z, ScalarType t);
   Value* halfMinMax(Value* x, Value* y, ScalarType t, bool isMin);
@@ -163,7 +164,6 @@ class Lower {
 
   // --- video (video.cpp) ---
   Value* videoPart(const Operand& o, Value* word, bool isSigned);
-  Value* videoScalar(Value* x, Value* y, unsigned shiftLimit);
   bool videoVector(unsigned parts);
 };
 

@@ -113,6 +113,11 @@ Value* Lower::narrowBits(Value* v, const SmallFormat& format, Rounding r, bool s
   return b.CreateTrunc(code, intType(format.bits));
 }
 
+Value* Lower::flushHalf(Value* code) {
+  Value* tiny = b.CreateICmpEQ(b.CreateAnd(code, k(16, 0x7c00)), k(16, 0));
+  return b.CreateSelect(tiny, b.CreateAnd(code, k(16, 0x8000)), code);
+}
+
 // x*y + z with one rounding: the product is exact in the wider format, and the
 // sum is rounded to odd before it is rounded for good.
 Value* Lower::halfFma(Value* x, Value* y, Value* z, ScalarType t) {
@@ -125,10 +130,8 @@ Value* Lower::halfMinMax(Value* x, Value* y, ScalarType t, bool isMin) {
   const bool xorsign = has(Mod::xorsign);
   Value* sign = b.CreateAnd(b.CreateXor(x, y), k(16, 0x8000));
   auto real = [&](Value* v) {
-    v = widen(xorsign ? b.CreateAnd(v, k(16, 0x7fff)) : v, t);
-    if (!has(Mod::ftz) || t != ScalarType::f16) return v;
-    Value* tiny = b.CreateFCmpOLT(fabs(v), fp(0x1p-14));
-    return b.CreateSelect(tiny, b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, fp(0.0), v), v);
+    if (has(Mod::ftz) && t == ScalarType::f16) v = flushHalf(v);
+    return widen(xorsign ? b.CreateAnd(v, k(16, 0x7fff)) : v, t);
   };
   Value* r = minMax(real(x), real(y), isMin, has(Mod::nan_));
   Value* code = narrow(r, t);
@@ -137,26 +140,18 @@ Value* Lower::halfMinMax(Value* x, Value* y, ScalarType t, bool isMin) {
 
 Value* Lower::halfElement(ScalarType t, llvm::ArrayRef<Value*> args) {
   const bool ftz = has(Mod::ftz) && t == ScalarType::f16;
-  // An f16 subnormal is a normal f32 below 2^-14.
-  auto flushHalf = [&](Value* v) {
-    if (!ftz) return v;
-    Value* tiny = b.CreateFCmpOLT(fabs(v), fp(0x1p-14));
-    return b.CreateSelect(tiny, b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, fp(0.0), v), v);
-  };
-  auto flushCode = [&](Value* code) {
-    if (!ftz) return code;
-    Value* tiny = b.CreateICmpEQ(b.CreateAnd(code, k(16, 0x7c00)), k(16, 0));
-    return b.CreateSelect(tiny, b.CreateAnd(code, k(16, 0x8000)), code);
-  };
-  auto at = [&](size_t i) { return flushHalf(widen(args[i], t)); };
+  auto at = [&](size_t i) { return widen(ftz ? flushHalf(args[i]) : args[i], t); };
 
   if (in.op == min || in.op == max) {
     Value* code = halfMinMax(args[0], args[1], t, in.op == min);
     return args.size() > 2 ? halfMinMax(code, args[2], t, in.op == min) : code;
   }
   if (in.op == neg || in.op == abs) {
-    Value* code = flushCode(args[0]);
-    return in.op == neg ? b.CreateXor(code, k(16, 0x8000)) : b.CreateAnd(code, k(16, 0x7fff));
+    Value* code = ftz ? flushHalf(args[0]) : args[0];
+    Value* magnitude = b.CreateAnd(code, k(16, 0x7fff));
+    Value* nan = b.CreateICmpUGT(magnitude, k(16, t == ScalarType::f16 ? 0x7c00 : 0x7f80));
+    Value* r = in.op == neg ? b.CreateXor(code, k(16, 0x8000)) : magnitude;
+    return b.CreateSelect(nan, k(16, 0x7fff), r);
   }
   Value* v = nullptr;
   // A bf16 sum can lie exactly between two results of the f32 sum's rounding.
@@ -181,7 +176,12 @@ Value* Lower::halfElement(ScalarType t, llvm::ArrayRef<Value*> args) {
     case tanh: v = approxTanh(at(0)); break;
     default: unsupported("not a half-precision instruction");
   }
-  Value* code = flushCode(narrow(v, t));
+  if (ftz) {
+    // Tiny before rounding is what counts: a value just below 2^-14 is flushed, too.
+    Value* tiny = b.CreateFCmpOLT(fabs(v), fp(0x1p-14));
+    v = b.CreateSelect(tiny, b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, fp(0.0), v), v);
+  }
+  Value* code = narrow(v, t);
   if (has(Mod::sat)) {
     Value* clamped = saturate(widen(code, t));
     code = narrow(clamped, t);
