@@ -88,6 +88,7 @@ CUresult Driver::initialise() {
         auto* device = new Device();
         device->ordinal = static_cast<uint32_t>(devices_.size());
         device->model = std::move(m);
+        device->clocks = std::make_unique<model::ClockModel>(device->model, device->ordinal);
         memory::Allocator::get().setCapacity(device->ordinal, device->model.memoryBytes);
         devices_.push_back(device);
       }

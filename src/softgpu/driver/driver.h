@@ -21,6 +21,7 @@
 #include "softgpu/driver/command.h"
 #include "softgpu/driver/cuda_api.h"
 #include "softgpu/driver/handles.h"
+#include "softgpu/model/clock_model.h"
 #include "softgpu/model/device_model.h"
 
 namespace sonde::softgpu::driver {
@@ -35,6 +36,7 @@ struct CounterState;
 struct Device {
   uint32_t ordinal = 0;
   model::DeviceModel model;
+  std::unique_ptr<model::ClockModel> clocks;
 
   std::mutex primaryMutex;
   Ref<Context> primary;             // null: not active

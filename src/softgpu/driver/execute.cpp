@@ -138,7 +138,8 @@ void runKernel(Stream& stream, Command& command) {
   request.gridId = command.gridId;
   request.cooperative = command.launch.cooperative;
   request.device = &context.device()->model;
-  request.smClockMHz = context.device()->model.boostClockMHz;
+  const uint32_t clockMHz = context.device()->clocks->smClockMHz(nowNs());
+  request.smClockMHz = clockMHz;
   request.heapBytes = limit(context, CU_LIMIT_MALLOC_HEAP_SIZE);
   request.printfBytes = limit(context, CU_LIMIT_PRINTF_FIFO_SIZE);
   request.stackBytes = limit(context, CU_LIMIT_STACK_SIZE);
@@ -159,6 +160,7 @@ void runKernel(Stream& stream, Command& command) {
   const uint64_t start = nowNs();
   const exec::LaunchOutcome outcome = exec::Engine::get().run(request);
   const uint64_t end = nowNs();
+  context.device()->clocks->workDone(end, outcome.cycles, clockMHz);
   if (level != exec::CountLevel::off) addCounters(context, values);
   if (alone) alone.unlock();
   if (outcome.error) context.fail(static_cast<CUresult>(outcome.error), outcome.message);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The table of functions that a tool gets from sondeToolsGetPlatform.
+#include <unistd.h>
+
 #include <atomic>
 #include <mutex>
 
@@ -9,6 +11,7 @@
 #include "softgpu/driver/counters.h"
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/library.h"
+#include "softgpu/driver/message.h"
 #include "softgpu/driver/module.h"
 #include "softgpu/driver/tools.h"
 
@@ -182,28 +185,25 @@ int32_t deviceFact(uint32_t ordinal, const char* name, double* value) {
     return CUDA_SUCCESS;
   }
   const std::pair<const char*, double> derived[] = {
-      {"memory.bytes", static_cast<double>(m.memoryBytes)},
-      {"sm.count", m.smCount},
-      {"sm.schedulers", m.schedulersPerSm},
-      {"sm.max_warps", m.maxWarpsPerSm},
-      {"sm.max_blocks", m.maxBlocksPerSm},
-      {"clock.base_mhz", m.baseClockMHz},
-      {"clock.boost_mhz", m.boostClockMHz},
-      {"clock.idle_mhz", m.idleClockMHz},
-      {"clock.memory_mhz", m.memoryClockMHz},
-      {"l1.bytes", static_cast<double>(m.l1.bytes)},
-      {"l2.bytes", static_cast<double>(m.l2.bytes)},
-      {"registers.max_per_thread", m.maxRegistersPerThread},
+      {"memory_bytes", static_cast<double>(m.memoryBytes)},
+      {"multiprocessor_count", m.smCount},
+      {"warps_per_multiprocessor", m.maxWarpsPerSm},
+      {"blocks_per_multiprocessor", m.maxBlocksPerSm},
+      {"schedulers_per_multiprocessor", m.schedulersPerSm},
+      {"clock_rate_khz", m.boostClockMHz * 1000.0},
+      {"max_registers_per_thread", m.maxRegistersPerThread},
+      {"l1_bytes", static_cast<double>(m.l1.bytes)},
+      {"l2_bytes", static_cast<double>(m.l2.bytes)},
   };
   for (const auto& [known, v] : derived)
     if (key == known) {
       *value = v;
       return CUDA_SUCCESS;
     }
-  if (key == "global_memory_bandwidth") {  // bytes per second, two transfers a clock
+  if (key == "global_memory_bandwidth_kBps") {  // two transfers a clock
     int64_t bits = 0;
     deviceAttribute(*device, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, bits);
-    *value = 2.0 * m.memoryClockMHz * 1e6 * static_cast<double>(bits) / 8.0;
+    *value = 2.0 * m.memoryClockMHz * 1e3 * static_cast<double>(bits) / 8.0;
     return CUDA_SUCCESS;
   }
   return CUDA_ERROR_NOT_FOUND;
@@ -220,7 +220,11 @@ int32_t deviceString(uint32_t ordinal, const char* name, const char** value) {
   } else if (key == "model") {
     *value = m.id.c_str();
   } else if (key == "counters") {
+    if (m.countersJson.empty()) return CUDA_ERROR_NOT_FOUND;
     *value = m.countersJson.c_str();
+  } else if (key == "metrics") {
+    if (m.metricsJson.empty()) return CUDA_ERROR_NOT_FOUND;
+    *value = m.metricsJson.c_str();
   } else if (auto it = m.strings.find(key); it != m.strings.end()) {
     *value = it->second.c_str();
   } else {
@@ -249,27 +253,76 @@ int32_t counterInstancesOf(uint32_t ordinal, uint32_t counter, uint32_t* instanc
   return CUDA_SUCCESS;
 }
 
-// A model, not a measurement: the device runs at its boost clock.
+int32_t toResult(model::ClockError error, const std::string& message) {
+  if (error != model::ClockError::none && !message.empty()) sayVerbose(message);
+  switch (error) {
+    case model::ClockError::none: return CUDA_SUCCESS;
+    case model::ClockError::notSupported: return CUDA_ERROR_NOT_SUPPORTED;
+    case model::ClockError::notPermitted: return CUDA_ERROR_NOT_PERMITTED;
+    case model::ClockError::stateFile: return CUDA_ERROR_OPERATING_SYSTEM;
+  }
+  return CUDA_ERROR_UNKNOWN;
+}
+
 int32_t clockInfo(uint32_t ordinal, SondeClockInfo* info) {
   Device* device;
   if (const int32_t e = findDevice(ordinal, device)) return e;
   if (!info || info->size < sizeof(SondeClockInfo)) return CUDA_ERROR_INVALID_VALUE;
   const auto& m = device->model;
-  auto fact = [&](const char* name, double otherwise) {
+  auto fact = [&](const char* name) {
     auto it = m.facts.find(name);
-    return static_cast<uint32_t>(it == m.facts.end() ? otherwise : it->second);
+    return it == m.facts.end() ? 0u : static_cast<uint32_t>(it->second);
   };
-  info->smClockMHz = m.boostClockMHz;
-  info->memoryClockMHz = m.memoryClockMHz;
+  const model::ClockSample sample = device->clocks->sample(platform::nowNs());
+  info->smClockMHz = sample.smClockMHz;
+  info->memoryClockMHz = sample.memoryClockMHz;
   info->baseClockMHz = m.baseClockMHz;
   info->boostClockMHz = m.boostClockMHz;
-  info->pcieLinkGen = fact("pcie.gen", 1);
-  info->pcieLinkWidth = fact("pcie.width", 16);
-  info->throttleReasons = 0;
-  info->temperatureC = 40;
-  info->fanSpeedPercent = 0;
-  info->powerLimitMilliwatts = fact("power_limit_mw", 300000);
-  info->powerMilliwatts = info->powerLimitMilliwatts / 4;
+  info->pcieLinkGen = fact("pcie_gen");
+  info->pcieLinkWidth = fact("pcie_link_width");
+  info->throttleReasons = sample.throttleReasons;
+  info->temperatureC = sample.temperatureC;
+  info->fanSpeedPercent = sample.fanPercent;
+  info->powerMilliwatts = sample.powerMilliwatts;
+  info->powerLimitMilliwatts = sample.powerLimitMilliwatts;
+  return CUDA_SUCCESS;
+}
+
+int32_t clockLock(uint32_t ordinal, uint32_t mode) {
+  Device* device;
+  if (const int32_t e = findDevice(ordinal, device)) return e;
+  std::string message;
+  return toResult(device->clocks->lock(static_cast<model::ClockLock>(mode), &message), message);
+}
+
+int32_t clockUnlock(uint32_t ordinal) {
+  Device* device;
+  if (const int32_t e = findDevice(ordinal, device)) return e;
+  std::string message;
+  return toResult(device->clocks->unlock(&message), message);
+}
+
+int32_t clockStatus(uint32_t ordinal, uint32_t* status, int* ours) {
+  Device* device;
+  if (const int32_t e = findDevice(ordinal, device)) return e;
+  if (!status || !ours) return CUDA_ERROR_INVALID_VALUE;
+  model::ClockLock lock{};
+  uint32_t owner = 0;
+  std::string message;
+  const auto error = device->clocks->lockState(&lock, &owner, &message);
+  if (error != model::ClockError::none) return toResult(error, message);
+  *status = static_cast<uint32_t>(lock);
+  *ours = owner == static_cast<uint32_t>(getpid());
+  return CUDA_SUCCESS;
+}
+
+int32_t autoBoost(uint32_t ordinal, uint32_t* enabled, uint32_t* pid) {
+  Device* device;
+  if (const int32_t e = findDevice(ordinal, device)) return e;
+  if (!enabled || !pid) return CUDA_ERROR_INVALID_VALUE;
+  bool on = true;
+  device->clocks->autoBoost(&on, pid);
+  *enabled = on;
   return CUDA_SUCCESS;
 }
 
@@ -300,6 +353,10 @@ const SondePlatform thePlatform = [] {
   p.counterInstances = counterInstancesOf;
   p.counterName = counterName;
   p.clockInfo = clockInfo;
+  p.clockLock = clockLock;
+  p.clockUnlock = clockUnlock;
+  p.clockStatus = clockStatus;
+  p.autoBoost = autoBoost;
   return p;
 }();
 

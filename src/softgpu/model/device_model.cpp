@@ -21,6 +21,17 @@ constexpr Embedded kEmbedded[] = {
 #include "embedded_models.inc"
 };
 
+// The event catalogues that models name, and the metrics that all share.
+constexpr Embedded kCatalogues[] = {
+#include "embedded_catalogues.inc"
+};
+
+const char* catalogueNamed(const std::string& name) {
+  for (const auto& c : kCatalogues)
+    if (name == c.id) return c.text;
+  return nullptr;
+}
+
 struct AttributeName {
   const char* name;
   int value;
@@ -200,7 +211,17 @@ DeviceModel parseModel(const std::string& text, const std::string& origin) {
       m.strings[key] = value.get<std::string>();
     }
   }
-  if (const json* counters = r.find("counters")) m.countersJson = counters->dump();
+  // The name of a catalogue that is compiled in, or a catalogue itself.
+  if (const json* counters = r.find("counters")) {
+    if (counters->is_string()) {
+      const char* text = catalogueNamed(counters->get<std::string>());
+      if (!text) r.fail("counters", "names no event catalogue (known: classic, hopper)");
+      m.countersJson = text;
+    } else {
+      m.countersJson = counters->dump();
+    }
+  }
+  if (const char* metrics = catalogueNamed("metrics"); metrics && !m.countersJson.empty()) m.metricsJson = metrics;
   r.finish();
   if (m.name.empty()) r.fail("name", "is missing");
   return m;

@@ -37,6 +37,7 @@ struct DeviceModel {
   std::map<std::string, double> facts;
   std::map<std::string, std::string> strings;
   std::string countersJson;           // domains and events, read by the event API
+  std::string metricsJson;            // metrics on these events
 };
 
 // Parses one model. Throws std::runtime_error that names the file, the key and
