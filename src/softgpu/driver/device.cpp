@@ -169,6 +169,17 @@ bool deviceAttribute(const Device& device, int attribute, int64_t& value) {
   return attribute > 0 && attribute < CU_DEVICE_ATTRIBUTE_MAX;
 }
 
+uint32_t Device::smClockMHz(uint64_t nowNs) {
+  constexpr uint64_t kFreshNs = 5'000'000;
+  const uint64_t asked = clockAskedNs.load(std::memory_order_relaxed);
+  const uint32_t known = clockMHz.load(std::memory_order_relaxed);
+  if (known && nowNs - asked < kFreshNs) return known;
+  const uint32_t now = clocks->smClockMHz(nowNs);
+  clockMHz.store(now, std::memory_order_relaxed);
+  clockAskedNs.store(nowNs, std::memory_order_relaxed);
+  return now;
+}
+
 // ------------------------------------------------------------ entry points --
 
 namespace {

@@ -37,6 +37,11 @@ struct Device {
   uint32_t ordinal = 0;
   model::DeviceModel model;
   std::unique_ptr<model::ClockModel> clocks;
+  // The clock that kernels run at. Asked anew every few milliseconds: the
+  // answer involves a file.
+  uint32_t smClockMHz(uint64_t nowNs);
+  std::atomic<uint64_t> clockAskedNs{0};
+  std::atomic<uint32_t> clockMHz{0};
 
   std::mutex primaryMutex;
   Ref<Context> primary;             // null: not active

@@ -138,7 +138,7 @@ void runKernel(Stream& stream, Command& command) {
   request.gridId = command.gridId;
   request.cooperative = command.launch.cooperative;
   request.device = &context.device()->model;
-  const uint32_t clockMHz = context.device()->clocks->smClockMHz(nowNs());
+  const uint32_t clockMHz = context.device()->smClockMHz(nowNs());
   request.smClockMHz = clockMHz;
   request.heapBytes = limit(context, CU_LIMIT_MALLOC_HEAP_SIZE);
   request.printfBytes = limit(context, CU_LIMIT_PRINTF_FIFO_SIZE);

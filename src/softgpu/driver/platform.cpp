@@ -291,6 +291,7 @@ int32_t clockInfo(uint32_t ordinal, SondeClockInfo* info) {
 int32_t clockLock(uint32_t ordinal, uint32_t mode) {
   Device* device;
   if (const int32_t e = findDevice(ordinal, device)) return e;
+  if (mode != 1 && mode != 2) return CUDA_ERROR_INVALID_VALUE;  // base, boost
   std::string message;
   return toResult(device->clocks->lock(static_cast<model::ClockLock>(mode), &message), message);
 }
@@ -311,7 +312,8 @@ int32_t clockStatus(uint32_t ordinal, uint32_t* status, int* ours) {
   std::string message;
   const auto error = device->clocks->lockState(&lock, &owner, &message);
   if (error != model::ClockError::none) return toResult(error, message);
-  *status = static_cast<uint32_t>(lock);
+  // CUpti_ClockControl status: 1 unlocked, 2 locked, 3 locked to a floor.
+  *status = lock == model::ClockLock::none ? 1 : lock == model::ClockLock::floor ? 3 : 2;
   *ours = owner == static_cast<uint32_t>(getpid());
   return CUDA_SUCCESS;
 }
