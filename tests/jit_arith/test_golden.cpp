@@ -160,9 +160,7 @@ TEST_P(JitGolden, H200) {
              << ", card " << want;
         ADD_FAILURE() << line << " (" << name(machine) << "): " << text.str();
       }
-    if (total) {
-      ADD_FAILURE() << line << " (" << name(machine) << "): " << std::dec << total << " differences";
-    }
+    if (total) ADD_FAILURE() << line << " (" << name(machine) << "): " << std::dec << total << " differences";
   }
   EXPECT_EQ(position, results.size());
   EXPECT_GT(formCount, 1000u);
@@ -172,10 +170,11 @@ TEST_P(JitGolden, H200) {
                 std::log2(largest.second));
 }
 
-INSTANTIATE_TEST_SUITE_P(, JitGolden, testing::ValuesIn(kMachines), [](const auto& info) {
+std::string testName(const testing::TestParamInfo<Machine>& info) {
   static const char* const names[] = {"HostVector", "HostScalar", "Avx2Vector", "Avx2Scalar"};
   return names[static_cast<int>(info.param)];
-});
+}
+INSTANTIATE_TEST_SUITE_P(, JitGolden, testing::ValuesIn(kMachines), testName);
 
 }  // namespace
 }  // namespace sonde::test
