@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <tuple>
 
 #include "cli/exports/exports.h"
 #include "cli/reports/table.h"
@@ -13,6 +15,31 @@ namespace {
 
 constexpr const char* kWorkNames[] = {"kernel", "memcpy", "memset", "graph"};
 constexpr const char* kStyleNames[] = {"pushpop", "startend", "mark"};
+
+enum CsvColumn : size_t {
+  kType, kStart, kEnd, kDuration, kPid, kTid, kCorrelation, kDevice, kContext, kStream, kGrid, kBlock = kGrid + 3,
+  kRegisters = kBlock + 3, kStaticShared, kDynamicShared, kBytes, kSource, kDestination, kResult, kName, kColumns
+};
+using CsvFields = std::array<std::string, kColumns>;
+constexpr std::array<const char*, kColumns> kCsvHeader = {
+    "Type", "Start (ns)", "End (ns)", "Duration (ns)", "Pid",  "Tid",  "CorrId",  "Device",      "Ctx",
+    "Strm", "GrdX",       "GrdY",     "GrdZ",          "BlkX", "BlkY", "BlkZ",    "Reg/Trd",     "StcSMem (B)",
+    "DymSMem (B)", "Bytes", "SrcMemKd", "DstMemKd",    "Result", "Name"};
+
+template <typename N>
+std::string number(N n) { return fmt::format("{}", n); }
+
+CsvFields head(const Trace& trace, const EventBase& e, std::string_view type) {
+  CsvFields f;
+  f[kType] = type;
+  f[kStart] = number(e.start);
+  f[kEnd] = number(e.end);
+  f[kDuration] = number(e.duration());
+  f[kPid] = number(trace.processes[e.process].pid);
+  return f;
+}
+
+std::string joined(const CsvFields& f) { return fmt::format("{}", fmt::join(f, ",")); }
 
 struct CsvRow {
   const EventBase* event;
@@ -26,34 +53,46 @@ std::string dimensions(const int32_t (&v)[3]) { return fmt::format("{},{},{}", v
 
 void writeCsv(const Trace& trace, const Options& options, const Sink& sink) {
   std::vector<CsvRow> rows;
-  const auto head = [&](const EventBase& e, std::string_view type) {
-    return fmt::format("{},{},{},{},{}", type, e.start, e.end, e.duration(), trace.processes[e.process].pid);
-  };
-  for (const ApiCall& c : trace.apiCalls)
-    rows.push_back({&c, 1, fmt::format("{},{},{},,,,,,,,,,,,,,,{},{}", head(c, c.runtime ? "runtime" : "driver"), c.threadId,
-                                       c.correlation, c.returnValue, reports::csvField(reports::apiName(trace.text(c.name))))});
+  for (const ApiCall& c : trace.apiCalls) {
+    CsvFields f = head(trace, c, c.runtime ? "runtime" : "driver");
+    f[kTid] = number(c.threadId);
+    f[kCorrelation] = number(c.correlation);
+    f[kResult] = number(c.returnValue);
+    f[kName] = reports::csvField(reports::apiName(trace.text(c.name)));
+    rows.push_back({&c, 1, joined(f)});
+  }
   for (const GpuEvent& e : trace.gpuEvents) {
     if (!e.finished) continue;
-    const bool kernel = e.work == GpuWork::Kernel, bytes = e.work == GpuWork::Memcpy || e.work == GpuWork::Memset;
-    rows.push_back(
-        {&e, 2,
-         fmt::format("{},,{},{},{},{},{},{},{},{},{},{},{},{},,{}", head(e, kWorkNames[static_cast<int>(e.work)]),
-                     e.correlation, e.device, e.context, e.stream, kernel ? dimensions(e.grid) : ",,",
-                     kernel ? dimensions(e.block) : ",,", kernel ? fmt::format("{}", e.registers) : "",
-                     kernel ? fmt::format("{}", e.staticShared) : "", kernel ? fmt::format("{}", e.dynamicShared) : "",
-                     bytes ? fmt::format("{}", e.bytes) : "", reports::memoryKindName(e.srcKind),
-                     reports::memoryKindName(e.dstKind), reports::csvField(reports::gpuEventName(trace, e, options.names)))});
+    CsvFields f = head(trace, e, kWorkNames[static_cast<int>(e.work)]);
+    f[kCorrelation] = number(e.correlation);
+    f[kDevice] = number(e.device);
+    f[kContext] = number(e.context);
+    f[kStream] = number(e.stream);
+    if (e.work == GpuWork::Kernel) {
+      for (size_t i = 0; i < 3; i++) f[kGrid + i] = number(e.grid[i]), f[kBlock + i] = number(e.block[i]);
+      f[kRegisters] = number(e.registers);
+      f[kStaticShared] = number(e.staticShared);
+      f[kDynamicShared] = number(e.dynamicShared);
+    } else if (e.work != GpuWork::Graph) {
+      f[kBytes] = number(e.bytes);
+      f[kSource] = reports::memoryKindName(e.srcKind);
+      f[kDestination] = reports::memoryKindName(e.dstKind);
+    }
+    f[kName] = reports::csvField(reports::gpuEventName(trace, e, options.names));
+    rows.push_back({&e, 2, joined(f)});
   }
-  for (const NvtxRange& r : trace.ranges)
-    if (r.closed)
-      rows.push_back({&r, 0, fmt::format("{},{},,,,,,,,,,,,,,,,,{}", head(r, fmt::format("nvtx_{}", kStyleNames[static_cast<int>(r.style)])),
-                                         r.threadId, reports::csvField(reports::rangeName(trace, r)))});
+  for (const NvtxRange& r : trace.ranges) {
+    if (!r.closed) continue;
+    CsvFields f = head(trace, r, fmt::format("nvtx_{}", kStyleNames[static_cast<int>(r.style)]));
+    f[kTid] = number(r.threadId);
+    f[kName] = reports::csvField(reports::rangeName(trace, r));
+    rows.push_back({&r, 0, joined(f)});
+  }
   std::sort(rows.begin(), rows.end(), [](const CsvRow& a, const CsvRow& b) {
     return std::tie(a.event->start, a.order, a.event->process, a.event->record) <
            std::tie(b.event->start, b.order, b.event->process, b.event->record);
   });
-  sink("Type,Start (ns),End (ns),Duration (ns),Pid,Tid,CorrId,Device,Ctx,Strm,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Reg/Trd,"
-       "StcSMem (B),DymSMem (B),Bytes,SrcMemKd,DstMemKd,Result,Name\n");
+  sink(fmt::format("{}\n", fmt::join(kCsvHeader, ",")));
   for (const CsvRow& row : rows) {
     sink(row.text);
     sink("\n");
