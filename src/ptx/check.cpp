@@ -12,6 +12,15 @@ bool isUntyped(ScalarType t) {
   return t == ScalarType::b8 || t == ScalarType::b16 || t == ScalarType::b32 || t == ScalarType::b64 || t == ScalarType::b128;
 }
 
+bool isVectorSpecial(SpecialReg r) {
+  switch (r) {
+    case SpecialReg::tid: case SpecialReg::ntid: case SpecialReg::ctaid: case SpecialReg::nctaid:
+    case SpecialReg::clusterid: case SpecialReg::nclusterid: case SpecialReg::cluster_ctaid:
+    case SpecialReg::cluster_nctaid: return true;
+    default: return false;
+  }
+}
+
 template <class Range>
 std::string list(const Range& items) {
   std::string s;
@@ -36,15 +45,21 @@ bool typesMatch(const Instruction& i, const InstructionRule& r) {
   return true;
 }
 
-size_t oneOfCount(const Instruction& i, const InstructionRule& r) {
-  return std::count_if(i.mods.begin(), i.mods.end(), [&](Mod m) { return contains(r.oneOf, m); });
+size_t countOf(const Instruction& i, const std::vector<Mod>& group) {
+  return std::count_if(i.mods.begin(), i.mods.end(), [&](Mod m) { return contains(group, m); });
+}
+
+bool groupsMatch(const Instruction& i, const InstructionRule& r) {
+  return std::all_of(r.oneOf.begin(), r.oneOf.end(), [&](const auto& group) { return countOf(i, group) == 1; });
 }
 
 // The first modifier that the form does not have; invalid when all are fine.
 Mod strayMod(const Instruction& i, const InstructionRule& r) {
   if (r.openMods) return Mod::invalid;
   for (Mod m : i.mods)
-    if (!contains(r.keys, m) && !contains(r.oneOf, m) && !contains(r.optional, m)) return m;
+    if (!contains(r.keys, m) && !contains(r.optional, m) &&
+        std::none_of(r.oneOf.begin(), r.oneOf.end(), [&](const auto& group) { return contains(group, m); }))
+      return m;
   return Mod::invalid;
 }
 
@@ -134,12 +149,12 @@ void Checker::instruction(const Instruction& i) {
     default: break;
   }
   if (!rule->openOperands) operandsByRule(i, *rule);
+  special(i);
 }
 
 const InstructionRule* Checker::choose(const Instruction& i) {
   for (const auto& rule : rulesOf(i.op))
-    if (keysMatch(i, rule) && typesMatch(i, rule) && (rule.oneOf.empty() || oneOfCount(i, rule) == 1) &&
-        strayMod(i, rule) == Mod::invalid)
+    if (keysMatch(i, rule) && typesMatch(i, rule) && groupsMatch(i, rule) && strayMod(i, rule) == Mod::invalid)
       return &rule;
   return nullptr;
 }
@@ -173,21 +188,26 @@ void Checker::explainNoForm(const Instruction& i) {
   }
   std::vector<Mod> needed;
   const InstructionRule* withStray = nullptr;
+  const std::vector<Mod>* doubled = nullptr;
   for (const auto* r : typed) {
-    if (keysMatch(i, *r) && (r->oneOf.empty() || oneOfCount(i, *r) == 1)) {
+    if (keysMatch(i, *r) && groupsMatch(i, *r)) {
       withStray = r;
       continue;
     }
-    for (const auto* group : {&r->keys, &r->oneOf})
-      for (Mod m : *group)
-        if (!i.has(m) && !contains(needed, m)) needed.push_back(m);
+    for (Mod m : r->keys)
+      if (!i.has(m) && !contains(needed, m)) needed.push_back(m);
+    for (const auto& group : r->oneOf) {
+      const size_t n = countOf(i, group);
+      if (n > 1) doubled = &group;
+      if (n != 0) continue;
+      for (Mod m : group)
+        if (!contains(needed, m)) needed.push_back(m);
+    }
   }
   if (withStray) return error(i.pos, "'." + std::string(name(strayMod(i, *withStray))) + "' cannot be used in " + mnemonic(i));
+  if (doubled) return error(i.pos, mnemonic(i) + " has more than one of " + list(*doubled));
   if (needed.size() == 1) return error(i.pos, mnemonic(i) + " needs " + list(needed));
   if (needed.empty()) return error(i.pos, "the modifiers of " + mnemonic(i) + " contradict each other");
-  // When one of the group is there twice over, say so instead.
-  for (const auto* r : typed)
-    if (oneOfCount(i, *r) > 1) return error(i.pos, mnemonic(i) + " has more than one of " + list(r->oneOf));
   error(i.pos, mnemonic(i) + " needs one of " + list(needed));
 }
 
@@ -278,7 +298,6 @@ std::string wantedText(ScalarType t, unsigned widen) {
 }  // namespace
 
 void Checker::dest(const Instruction& i, const Operand& o, ScalarType t, Fit fit, unsigned widen) {
-  if (o.kind == Operand::Kind::sink) return;
   if (o.kind == Operand::Kind::reg && !o.negated) {
     const Register& r = fn_->registers[o.reg];
     if ((r.vector == 1 || o.component >= 0) && matches(r.type, t, fit, widen)) return;
@@ -295,17 +314,24 @@ void Checker::source(const Instruction& i, const Operand& o, ScalarType t, Fit f
       break;
     }
     case Operand::Kind::special:
-      if (matches(typeOf(o), t, fit, widen) || (o.special == SpecialReg::gridid && bitsOf(t) == 32)) return;
+      if (i.op != Opcode::mov && i.op != Opcode::cvt) {
+        complain(i, o, "a register or a number");
+        return;
+      }
+      if (o.component < 0 && isVectorSpecial(o.special)) break;
+      if (matches(typeOf(o), t, fit, widen) || (typeOf(o) == ScalarType::u32 && !isFloat(t) && bitsOf(t) == 16) ||
+          (o.special == SpecialReg::gridid && bitsOf(t) == 32))
+        return;
       break;
     case Operand::Kind::integer:
       if (!isFloat(t)) return;
       return error(o.pos, mnemonic(i) + " expects a floating-point value of type ." + std::string(name(t)) + ", found " + text(o) +
                               "; write it with a decimal point or as 0f…");
     case Operand::Kind::floating:
-      if (isFloat(t) || isUntyped(t)) return;
+      if (isFloat(t) || (isUntyped(t) && (o.is32 ? bitsOf(t) == 32 : bitsOf(t) == 64))) return;
       break;
     case Operand::Kind::symbol:
-      if (!isFloat(t) && bitsOf(t) >= 32 && o.ref != Operand::Ref::branchTargets) return;
+      if (i.op == Opcode::mov && !isFloat(t) && bitsOf(t) >= 32 && o.ref != Operand::Ref::branchTargets) return;
       break;
     default: break;
   }

@@ -24,6 +24,13 @@ void Checker::mov(const Instruction& i) {
   const ScalarType t = i.type();
   const Operand& d = i.operands[0];
   const Operand& s = i.operands[1];
+  if (i.vectorWidth > 1) {
+    for (const auto* o : {&d, &s})
+      if (o->kind == Operand::Kind::vector && o->elements.size() != i.vectorWidth)
+        error(o->pos, mnemonic(i) + " expects a vector of " + std::to_string(i.vectorWidth) + " elements, found " +
+                          std::to_string(o->elements.size()));
+    return;
+  }
   const bool untyped = t == ScalarType::b16 || t == ScalarType::b32 || t == ScalarType::b64 || t == ScalarType::b128;
   auto pack = [&](const Operand& v, bool isDest) {
     if (!untyped) return error(v.pos, mnemonic(i) + " cannot take a vector apart; use .b32, .b64 or .b128");
@@ -32,6 +39,7 @@ void Checker::mov(const Instruction& i) {
     const unsigned each = bitsOf(t) / static_cast<unsigned>(n);
     const ScalarType element = each == 8 ? ScalarType::b8 : each == 16 ? ScalarType::b16 : each == 32 ? ScalarType::b32 : ScalarType::b64;
     for (const auto& e : v.elements) {
+      if (isDest && e.kind == Operand::Kind::sink) continue;
       if (isDest) dest(i, e, element);
       else source(i, e, element);
     }
@@ -43,12 +51,15 @@ void Checker::mov(const Instruction& i) {
   if (d.kind == Operand::Kind::reg && fn_->registers[d.reg].vector > 1 && d.component < 0) return;
   dest(i, d, t);
   if (s.kind == Operand::Kind::vector) return pack(s, false);
+  if (s.ref == Operand::Ref::localVar && fn_->variables[s.refId].space == StateSpace::param)
+    return complain(i, s, "a value; a .param variable of a call has no address");
   source(i, s, t);
 }
 
 // The value operand of ld and st: one register, or as many as the vector width says.
 void Checker::valueList(const Instruction& i, const Operand& o, bool isDest) {
   auto one = [&](const Operand& e) {
+    if (isDest && e.kind == Operand::Kind::sink && i.vectorWidth > 1) return;
     if (isDest) dest(i, e, i.type(), Fit::mayBeWider);
     else source(i, e, i.type(), Fit::mayBeWider);
   };
@@ -57,6 +68,12 @@ void Checker::valueList(const Instruction& i, const Operand& o, bool isDest) {
       return error(o.pos, mnemonic(i) + " expects a vector of " + std::to_string(i.vectorWidth) + " elements, found " +
                               std::to_string(o.elements.size()));
     for (const auto& e : o.elements) one(e);
+    unsigned width = 0;
+    for (const auto& e : o.elements) {
+      const unsigned bits = bitsOf(typeOf(e));
+      if (bits != 0 && width != 0 && bits != width) return error(e.pos, "the elements of a vector must be equally wide, in " + mnemonic(i));
+      if (bits != 0) width = bits;
+    }
   } else if (i.vectorWidth > 1) {
     if (o.kind == Operand::Kind::reg && o.component < 0 && fn_->registers[o.reg].vector == i.vectorWidth) return;
     complain(i, o, "a vector of " + std::to_string(i.vectorWidth) + " elements");
@@ -97,6 +114,13 @@ void Checker::memorySpace(const Instruction& i, const Operand& a, std::initializ
     error(a.pos, mnemonic(i) + " accesses ." + std::string(name(i.space)) + ", but '" + v->name + "' is in ." + std::string(name(v->space)));
 }
 
+// .relaxed, .acquire and .release say for whom.
+void Checker::memoryOrder(const Instruction& i) {
+  if ((i.has(Mod::relaxed) || i.has(Mod::acquire) || i.has(Mod::release)) && !i.has(Mod::cta) && !i.has(Mod::cluster) &&
+      !i.has(Mod::gpu) && !i.has(Mod::sys))
+    error(i.pos, mnemonic(i) + " needs a scope: one of '.cta', '.cluster', '.gpu', '.sys'");
+}
+
 void Checker::load(const Instruction& i) {
   if (!count(i, 2, i.has(Mod::L2_cache_hint) ? 3 : 2)) return;
   address(i, i.operands[1]);
@@ -104,6 +128,7 @@ void Checker::load(const Instruction& i) {
   if (i.op == Opcode::ldu) memorySpace(i, i.operands[1], {none, global});
   else memorySpace(i, i.operands[1], {none, const_, global, local, param, shared, sharedCta, sharedCluster, paramEntry, paramFunc});
   if (i.has(Mod::nc) && i.space != global) error(i.pos, "'.nc' is for .global loads only, in " + mnemonic(i));
+  memoryOrder(i);
   vectorSize(i);
   valueList(i, i.operands[0], true);
 }
@@ -115,6 +140,7 @@ void Checker::store(const Instruction& i) {
   memorySpace(i, i.operands[0], {none, global, local, param, shared, sharedCta, sharedCluster, paramFunc});
   if (fn_->isKernel && i.operands[0].ref == Operand::Ref::param)
     error(i.operands[0].pos, mnemonic(i) + " writes to a parameter of a kernel, which is read-only");
+  memoryOrder(i);
   vectorSize(i);
   valueList(i, i.operands[1], false);
 }
@@ -127,7 +153,10 @@ void Checker::convert(const Instruction& i) {
     return;
   }
   if (!isPlainNumber(to) || !isPlainNumber(from)) {
-    count(i, 2, 4);
+    // A packed result of two f32 takes them as two operands; x4 as a vector; .rs adds the random bits.
+    const bool pair = from == ScalarType::f32 && bitsOf(to) <= 32 && std::string_view(name(to)).ends_with("x2");
+    const size_t n = (pair ? 3 : 2) + (i.has(Mod::rs) ? 1 : 0);
+    if (count(i, n, n) && to == ScalarType::tf32) dest(i, i.operands[0], ScalarType::b32), source(i, i.operands[1], from);
     return;
   }
   if (!count(i, 2, i.has(Mod::rs) ? 3 : 2)) return;
@@ -143,6 +172,10 @@ void Checker::convert(const Instruction& i) {
                        (bitsOf(to) < bitsOf(from) || (bitsOf(to) == 16 && bitsOf(from) == 16));
   if (!toFloat && fromFloat) {
     if (!integerRounding) error(i.pos, mnemonic(i) + " needs one of '.rni', '.rzi', '.rmi', '.rpi'");
+  } else if (to == ScalarType::f16 && from == ScalarType::bf16) {
+    // .rn is the only choice and may be left out
+  } else if (toFloat && fromFloat && floatRounding && !narrows) {
+    error(i.pos, "this conversion is exact and takes no rounding modifier: " + mnemonic(i));
   } else if ((toFloat && !fromFloat) || narrows) {
     if (!floatRounding) error(i.pos, mnemonic(i) + " needs one of '.rn', '.rz', '.rm', '.rp'");
   } else if (!toFloat && (integerRounding || floatRounding)) {
@@ -167,9 +200,9 @@ void Checker::atomic(const Instruction& i, bool hasResult) {
     case Mod::max: fits = oneOf({u32, s32, u64, s64, f16, f16x2, bf16, bf16x2}) || (i.vectorWidth > 1 && t == f32); break;
     case Mod::inc:
     case Mod::dec: fits = oneOf({u32}); break;
-    case Mod::cas: fits = oneOf({b16, b32, b64, b128, u32, u64, s32}); break;
-    case Mod::exch: fits = oneOf({b32, b64, b128, u32, u64, s32, f32}); break;
-    default: fits = oneOf({b32, b64, u32, s32}); break;
+    case Mod::cas: fits = oneOf({b16, b32, b64, b128}); break;
+    case Mod::exch: fits = oneOf({b32, b64, b128}); break;
+    default: fits = oneOf({b32, b64}); break;
   }
   if (!fits) return error(i.pos, "unexpected type '." + std::string(name(t)) + "' in " + mnemonic(i));
   const size_t first = hasResult ? 1 : 0;
@@ -179,7 +212,9 @@ void Checker::atomic(const Instruction& i, bool hasResult) {
   memorySpace(i, i.operands[first],
               {StateSpace::none, StateSpace::global, StateSpace::shared, StateSpace::sharedCta, StateSpace::sharedCluster});
   if (i.vectorWidth > 1) return;
-  if (hasResult) dest(i, i.operands[0], t);
+  if (op == Mod::add && (t == f16 || t == f16x2 || t == bf16 || t == bf16x2) && !i.has(Mod::noftz))
+    return error(i.pos, mnemonic(i) + " needs '.noftz'");
+  if (hasResult && i.operands[0].kind != Operand::Kind::sink) dest(i, i.operands[0], t);
   for (size_t k = 0; k < values; ++k) source(i, i.operands[first + 1 + k], t);
 }
 

@@ -24,11 +24,17 @@ struct Row {
 };
 
 #define INTS "u16 u32 u64 s16 s32 s64"
+#define EVICT                                                                                               \
+  " L1_evict_normal L1_evict_unchanged L1_evict_first L1_evict_last L1_no_allocate L2_evict_first"          \
+  " L2_evict_last L2_evict_normal L2_cache_hint L2_64B L2_128B L2_256B"
+#define FLOAT_COMPARE "eq ne lt le gt ge ltu leu gtu geu equ neu num cmp_nan"
 #define RND "[rn rz rm rp ftz sat]"
 
 const Row kRows[] = {
     // Integer and floating-point arithmetic.
-    {Opcode::add, "[sat cc]", INTS, "d0 s0 s0"},
+    {Opcode::add, "[cc]", "u32 s32 u64 s64", "d0 s0 s0"},
+    {Opcode::add, "", "u16 s16", "d0 s0 s0"},
+    {Opcode::add, "sat", "s32", "d0 s0 s0"},
     {Opcode::add, "", "u16x2 s16x2", "d0 s0 s0", 80, 90},
     {Opcode::add, RND, "f32", "d0 s0 s0"},
     {Opcode::add, "[rn rz rm rp]", "f64", "d0 s0 s0"},
@@ -36,15 +42,17 @@ const Row kRows[] = {
     {Opcode::add, "[rn]", "bf16 bf16x2", "d0 s0 s0", 78, 90},
     {Opcode::add, "[rn rz rm rp ftz]", "f32x2", "d0 s0 s0", 86, 100},
     {Opcode::add, "[rn rz rm rp sat]", "f32/f16 bf16", "d0 s1 s0", 86, 100},
-    {Opcode::sub, "[sat cc]", INTS, "d0 s0 s0"},
+    {Opcode::sub, "[cc]", "u32 s32 u64 s64", "d0 s0 s0"},
+    {Opcode::sub, "", "u16 s16", "d0 s0 s0"},
+    {Opcode::sub, "sat", "s32", "d0 s0 s0"},
     {Opcode::sub, RND, "f32", "d0 s0 s0"},
     {Opcode::sub, "[rn rz rm rp]", "f64", "d0 s0 s0"},
     {Opcode::sub, "[rn ftz sat]", "f16 f16x2", "d0 s0 s0", 42, 53},
     {Opcode::sub, "[rn]", "bf16 bf16x2", "d0 s0 s0", 78, 90},
     {Opcode::sub, "[rn rz rm rp ftz]", "f32x2", "d0 s0 s0", 86, 100},
     {Opcode::sub, "[rn rz rm rp sat]", "f32/f16 bf16", "d0 s1 s0", 86, 100},
-    {Opcode::addc, "[cc]", "u32 s32 u64 s64", "d0 s0 s0"},
-    {Opcode::subc, "[cc]", "u32 s32 u64 s64", "d0 s0 s0"},
+    {Opcode::addc, "[cc]", INTS, "d0 s0 s0"},
+    {Opcode::subc, "[cc]", INTS, "d0 s0 s0"},
     {Opcode::mul, "wide", "u16 u32 s16 s32", "dw s0 s0"},
     {Opcode::mul, "(lo hi)", INTS, "d0 s0 s0"},
     {Opcode::mul, RND, "f32", "d0 s0 s0"},
@@ -53,7 +61,9 @@ const Row kRows[] = {
     {Opcode::mul, "[rn]", "bf16 bf16x2", "d0 s0 s0", 78, 90},
     {Opcode::mul, "[rn rz rm rp ftz]", "f32x2", "d0 s0 s0", 86, 100},
     {Opcode::mad, "wide", "u16 u32 s16 s32", "dw s0 s0 sw"},
-    {Opcode::mad, "(lo hi) [cc sat]", INTS, "d0 s0 s0 s0"},
+    {Opcode::mad, "(lo hi)", INTS, "d0 s0 s0 s0"},
+    {Opcode::mad, "(lo hi) cc", "u32 s32 u64 s64", "d0 s0 s0 s0"},
+    {Opcode::mad, "hi sat", "s32", "d0 s0 s0 s0"},
     {Opcode::mad, RND, "f32", "d0 s0 s0 s0"},
     {Opcode::mad, "(rn rz rm rp)", "f64", "d0 s0 s0 s0"},
     {Opcode::madc, "(lo hi) [cc]", "u32 s32 u64 s64", "d0 s0 s0 s0"},
@@ -64,20 +74,26 @@ const Row kRows[] = {
     {Opcode::div, "(approx full rn rz rm rp) [ftz]", "f32", "d0 s0 s0"},
     {Opcode::div, "(rn rz rm rp)", "f64", "d0 s0 s0"},
     {Opcode::rem, "", INTS, "d0 s0 s0"},
-    {Opcode::abs, "[ftz]", "s16 s32 s64 f32 f64", "d0 s0"},
+    {Opcode::abs, "", "s16 s32 s64 f64", "d0 s0"},
+    {Opcode::abs, "[ftz]", "f32", "d0 s0"},
     {Opcode::abs, "[ftz]", "f16 f16x2", "d0 s0", 65, 53},
     {Opcode::abs, "", "bf16 bf16x2", "d0 s0", 70, 80},
-    {Opcode::neg, "[ftz]", "s16 s32 s64 f32 f64", "d0 s0"},
+    {Opcode::neg, "", "s16 s32 s64 f64", "d0 s0"},
+    {Opcode::neg, "[ftz]", "f32", "d0 s0"},
     {Opcode::neg, "[ftz]", "f16 f16x2", "d0 s0", 60, 53},
     {Opcode::neg, "", "bf16 bf16x2", "d0 s0", 70, 80},
-    {Opcode::min, "[relu]", INTS, "d0 s0 s0"},
-    {Opcode::min, "[relu]", "u16x2 s16x2", "d0 s0 s0", 80, 90},
+    {Opcode::min, "", INTS, "d0 s0 s0"},
+    {Opcode::min, "relu", "s32", "d0 s0 s0", 80, 90},
+    {Opcode::min, "", "u16x2", "d0 s0 s0", 80, 90},
+    {Opcode::min, "[relu]", "s16x2", "d0 s0 s0", 80, 90},
     {Opcode::min, "[ftz nan_ xorsign abs]", "f32", "d0 s0 s0 s0?"},
     {Opcode::min, "", "f64", "d0 s0 s0"},
     {Opcode::min, "[ftz nan_ xorsign abs]", "f16 f16x2", "d0 s0 s0", 70, 80},
     {Opcode::min, "[nan_ xorsign abs]", "bf16 bf16x2", "d0 s0 s0", 70, 80},
-    {Opcode::max, "[relu]", INTS, "d0 s0 s0"},
-    {Opcode::max, "[relu]", "u16x2 s16x2", "d0 s0 s0", 80, 90},
+    {Opcode::max, "", INTS, "d0 s0 s0"},
+    {Opcode::max, "relu", "s32", "d0 s0 s0", 80, 90},
+    {Opcode::max, "", "u16x2", "d0 s0 s0", 80, 90},
+    {Opcode::max, "[relu]", "s16x2", "d0 s0 s0", 80, 90},
     {Opcode::max, "[ftz nan_ xorsign abs]", "f32", "d0 s0 s0 s0?"},
     {Opcode::max, "", "f64", "d0 s0 s0"},
     {Opcode::max, "[ftz nan_ xorsign abs]", "f16 f16x2", "d0 s0 s0", 70, 80},
@@ -117,8 +133,12 @@ const Row kRows[] = {
     {Opcode::tanh, "approx", "bf16 bf16x2", "d0 s0", 78, 90},
 
     // Comparison, selection, logic, shifts.
-    {Opcode::setp, "(eq ne lt le gt ge lo ls hi hs ltu leu gtu geu equ neu num cmp_nan) [and_ or_ xor_ ftz]",
-     "b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64 f16 f16x2 bf16 bf16x2", "dp|dp s0 s0 sp?"},
+    {Opcode::setp, "(eq ne) [and_ or_ xor_]", "b16 b32 b64", "dp|dp s0 s0 sp?"},
+    {Opcode::setp, "(eq ne lt le gt ge) [and_ or_ xor_]", "s16 s32 s64", "dp|dp s0 s0 sp?"},
+    {Opcode::setp, "(eq ne lt le gt ge lo ls hi hs) [and_ or_ xor_]", "u16 u32 u64", "dp|dp s0 s0 sp?"},
+    {Opcode::setp, "(" FLOAT_COMPARE ") [and_ or_ xor_ ftz]", "f32 f16 f16x2", "dp|dp s0 s0 sp?"},
+    {Opcode::setp, "(" FLOAT_COMPARE ") [and_ or_ xor_]", "f64", "dp|dp s0 s0 sp?"},
+    {Opcode::setp, "(" FLOAT_COMPARE ") [and_ or_ xor_]", "bf16 bf16x2", "dp|dp s0 s0 sp?", 78, 90},
     {Opcode::set, "(eq ne lt le gt ge lo ls hi hs ltu leu gtu geu equ neu num cmp_nan) [and_ or_ xor_ ftz]",
      "u32 s32 f32 u16 s16 f16 bf16 f16x2 bf16x2/b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64 f16 bf16 f16x2 bf16x2",
      "d0 s1 s1 sp?"},
@@ -137,19 +157,21 @@ const Row kRows[] = {
     {Opcode::prmt, "[mode_f4e mode_b4e mode_rc8 mode_ecl mode_ecr mode_rc16]", "b32", "d0 s0 s0 u32"},
 
     // Movement and conversion (mov, ld, st, cvt have rules in code as well).
-    {Opcode::mov, "", "pred b16 b32 b64 b128 u16 u32 u64 s16 s32 s64 f32 f64 f16 f16x2 bf16 bf16x2", "x x"},
+    {Opcode::mov, "", "pred b16 b32 b64 b128 u16 u32 u64 s16 s32 s64 f32 f64", "x x"},
     {Opcode::cvt, "*", "*", "*"},
-    {Opcode::ld, "*", "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64 f16 f16x2 bf16 bf16x2", "x A x?"},
+    {Opcode::ld, "[weak volatile_ mmio relaxed acquire cta cluster gpu sys ca cg cs lu cv nc unified" EVICT "]",
+     "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64", "x A x?"},
     {Opcode::ldu, "", "b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64", "x A"},
     {Opcode::st, "async *", "*", "*", 81, 90},
     {Opcode::st, "bulk [weak]", "*", "A x i", 86, 100},
-    {Opcode::st, "*", "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64 f16 f16x2 bf16 bf16x2", "A x x?"},
+    {Opcode::st, "[weak volatile_ mmio relaxed release cta cluster gpu sys wb cg cs wt" EVICT "]",
+     "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64", "A x x?"},
     {Opcode::cvta, "[to]", "u32 u64", "d0 x"},
     {Opcode::isspacep, "", "-", "dp x"},
     {Opcode::istypep, "", "texref samplerref surfref", "dp x"},
     {Opcode::mapa, "", "u32 u64", "d0 x u32", 78, 90},
     {Opcode::getctarank, "", "u32 u64", "=u32 x", 78, 90},
-    {Opcode::prefetch, "*", "-", "A"},
+    {Opcode::prefetch, "(L1 L2 L2_evict_last L2_evict_normal tensormap)", "-", "A"},
     {Opcode::prefetchu, "L1", "-", "A"},
     {Opcode::applypriority, "*", "-", "A i", 74, 80},
     {Opcode::discard, "L2", "-", "A i", 74, 80},
@@ -178,7 +200,8 @@ const Row kRows[] = {
     {Opcode::bar, "arrive [cta]", "-", "u32 u32"},
     {Opcode::bar, "red popc [cta]", "u32", "*"},
     {Opcode::bar, "red (and_ or_) [cta]", "pred", "*"},
-    {Opcode::barrier, "cluster (arrive wait) [release relaxed acquire aligned]", "-", "", 78, 90},
+    {Opcode::barrier, "cluster arrive [release relaxed aligned]", "-", "", 78, 90},
+    {Opcode::barrier, "cluster wait [acquire aligned]", "-", "", 78, 90},
     {Opcode::barrier, "sync [cta aligned]", "-", "u32 u32?", 60, 30},
     {Opcode::barrier, "arrive [cta aligned]", "-", "u32 u32", 60, 30},
     {Opcode::barrier, "red popc [cta aligned]", "u32", "*", 60, 30},
@@ -294,9 +317,8 @@ InstructionRule parseRow(const Row& row) {
       r.openMods = true;
       continue;
     }
-    // A second "(…)" group joins the optional ones; its presence is checked by code where it matters.
     if (word[0] == '(') {
-      into = r.oneOf.empty() ? &r.oneOf : &r.optional;
+      into = &r.oneOf.emplace_back();
       word.remove_prefix(1);
     } else if (word[0] == '[') {
       into = &r.optional;
@@ -330,7 +352,7 @@ const std::vector<InstructionRule>& rulesOf(Opcode op) {
   static const auto table = [] {
     std::array<std::vector<InstructionRule>, static_cast<size_t>(Opcode::count_)> t;
     for (const Row& row : kRows) t[static_cast<size_t>(row.op)].push_back(parseRow(row));
-    for (const Opcode v : kVideo) t[static_cast<size_t>(v)].push_back(parseRow({v, "*", "u32 s32/u32 s32/u32 s32", "*"}));
+    for (const Opcode v : kVideo) t[static_cast<size_t>(v)].push_back(parseRow({v, "*", "u32 s32/u32 s32", "*"}));
     return t;
   }();
   return table[static_cast<size_t>(op)];

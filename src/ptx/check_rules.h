@@ -37,7 +37,7 @@ struct OperandRule {
 struct InstructionRule {
   Opcode op;
   std::vector<Mod> keys;                  // the form has all of these
-  std::vector<Mod> oneOf;                 // … and exactly one of these, when not empty
+  std::vector<std::vector<Mod>> oneOf;    // … and exactly one of each of these groups
   std::vector<Mod> optional;              // … and perhaps some of these
   std::vector<std::vector<ScalarType>> types;  // allowed types, place by place; a shorter list repeats the last place
   bool openMods = false;                  // modifiers are not checked ("*")

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The checker's inside: check.cpp (choice of the instruction's form, its
-// operands), check_memory.cpp (ld, st, atom, mov, cvt …), check_features.cpp
-// (what .version and .target allow).
+// operands), check_memory.cpp (ld, st, atom, mov, cvt …), check_special.cpp
+// (single opcodes' extra rules), check_features.cpp (what .version and .target allow).
 #pragma once
 
 #include <string>
@@ -27,6 +27,8 @@ class Checker {
   void explainNoForm(const Instruction& i);
   void operandsByRule(const Instruction& i, const InstructionRule& rule);
   void operand(const Instruction& i, size_t index, const Operand& o, const OperandRule& rule);
+  void special(const Instruction& i);  // what the table cannot say of an instruction (check_special.cpp)
+  void matrixSizes(const Instruction& i);
   bool count(const Instruction& i, size_t least, size_t most);
   void dest(const Instruction& i, const Operand& o, ScalarType t, Fit fit = Fit::exact, unsigned widen = 1);
   void source(const Instruction& i, const Operand& o, ScalarType t, Fit fit = Fit::exact, unsigned widen = 1);
@@ -45,6 +47,7 @@ class Checker {
   void store(const Instruction& i);
   void valueList(const Instruction& i, const Operand& o, bool isDest);
   void memorySpace(const Instruction& i, const Operand& address, std::initializer_list<StateSpace> allowed);
+  void memoryOrder(const Instruction& i);
   void vectorSize(const Instruction& i);
   void convert(const Instruction& i);
   void atomic(const Instruction& i, bool hasResult);
