@@ -39,8 +39,7 @@ struct alignas(64) WarpState {
   const uint64_t* globals;           // addresses of the program's variables
   uint64_t* counters;                // counting variant: slots of the SM at hand
 
-  uint32_t currentInstruction;       // function << 20 … see position(); set before what may fault
-  uint32_t currentFunction;
+  uint64_t position;                 // function << 32 | instruction; set before whatever may fault
   uint32_t liveMask;                 // lanes that have not left the kernel
   int32_t spinBudget;                // back edges of spin loops until the warp yields
   Cta* cta;

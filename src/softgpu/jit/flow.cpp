@@ -66,6 +66,7 @@ void Flow::buildBlocks() {
     }
     blockOf[i] = static_cast<uint32_t>(blocks.size() - 1);
     blocks.back().end = static_cast<uint32_t>(i + 1);
+    blocks.back().calls |= body[i].op == Opcode::call;
   }
   // A label (or a fall-through) behind the last instruction: an empty block
   // that leaves.
@@ -89,12 +90,7 @@ void Flow::buildBlocks() {
     } else if (last.op == Opcode::brx) {
       block.kind = BlockEnd::indexed;
       const Operand& list = last.operands.back();
-      for (const std::string& target : function_.branchTargets[list.index].targets)
-        for (uint32_t l = 0; l < function_.labels.size(); ++l)
-          if (function_.labels[l].name == target) {
-            block.successors.push_back(labelBlock(l));
-            break;
-          }
+      for (uint32_t label : function_.branchTargets[list.refId].ids) block.successors.push_back(labelBlock(label));
       if (guarded) block.successors.push_back(next);
     } else if (leavesFunction(last.op)) {
       block.kind = BlockEnd::leave;
@@ -370,6 +366,8 @@ bool Flow::propagate() {
       changed |= propagateChain(b, waiting);
       continue;
     }
+    // All lanes may leave here, or inside a function called here.
+    if (block.leaves || block.calls) changed |= propagateChain(b, block.pending);
     for (uint32_t s : block.successors) {
       if (directJump(b, s)) {
         BitSet waiting = block.pending;

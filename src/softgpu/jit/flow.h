@@ -69,6 +69,7 @@ struct Block {
   BlockEnd kind = BlockEnd::fallThrough;
   std::vector<uint32_t> successors;    // positions; branch: target, then the fall-through of a guarded one
   bool leaves = false;                 // some lanes may leave here (ret, exit)
+  bool calls = false;                  // holds a call
   BitSet liveIn;                       // registers, and the carry flag last
   // results of the analysis
   bool divergentEnd = false;           // lanes may go different ways

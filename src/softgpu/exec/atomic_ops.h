@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace sonde::softgpu::exec {
+
+// What an atom or red instruction does; part of the code's contract with the
+// helpers (kAbiVersion).
+enum class AtomicOp : uint8_t { add, min, max, bitAnd, bitOr, bitXor, exch, cas, inc, dec };
+
+}  // namespace sonde::softgpu::exec

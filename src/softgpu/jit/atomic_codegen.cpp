@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Atomics, asynchronous copies and mbarriers: calls of the run-time helpers.
+#include "softgpu/exec/atomic_ops.h"
+#include "softgpu/jit/function_codegen.h"
+
+namespace sonde::softgpu::jit {
+
+using exec::AtomicOp;
+using llvm::FixedVectorType;
+using llvm::Value;
+using ptx::Instruction;
+using ptx::Mod;
+using ptx::Opcode;
+using ptx::Operand;
+using ptx::ScalarType;
+using ptx::StateSpace;
+
+bool FunctionCodegen::emitAtomic(const Instruction& in) {
+  if (in.op != Opcode::atom && in.op != Opcode::red) return false;
+  if (in.has(Mod::async) || in.vectorWidth > 1) return false;
+  AtomicOp op{};
+  if (in.has(Mod::add)) op = AtomicOp::add;
+  else if (in.has(Mod::min)) op = AtomicOp::min;
+  else if (in.has(Mod::max)) op = AtomicOp::max;
+  else if (in.has(Mod::and_)) op = AtomicOp::bitAnd;
+  else if (in.has(Mod::or_)) op = AtomicOp::bitOr;
+  else if (in.has(Mod::xor_)) op = AtomicOp::bitXor;
+  else if (in.has(Mod::exch)) op = AtomicOp::exch;
+  else if (in.has(Mod::cas)) op = AtomicOp::cas;
+  else if (in.has(Mod::inc)) op = AtomicOp::inc;
+  else if (in.has(Mod::dec)) op = AtomicOp::dec;
+  else throw Unsupported("this atomic operation");
+  const ScalarType t = in.type();
+  const unsigned bits = ptx::bitsOf(t);
+  if (bits != 16 && bits != 32 && bits != 64) throw Unsupported("atomics of this type");
+  markPosition(in);
+  const bool result = in.op == Opcode::atom;
+  const size_t first = result ? 1 : 0;
+  MemoryAccess a = resolveAddress(in, in.operands[first], in.space, bits / 8, 1);
+  if (countingMemory()) countAccess(in, a, !result);
+  lanes = kWarpSize;
+  Value* addresses = spill(genericAddresses(a), 0);
+  Value* x = spill(asType(source(in.operands[first + 1], t), b.getInt64Ty(), false), 1);
+  Value* y = llvm::ConstantPointerNull::get(b.getPtrTy());
+  if (op == AtomicOp::cas) y = spill(asType(source(in.operands[first + 2], t), b.getInt64Ty(), false), 2);
+  const bool wanted = result && in.operands[0].kind != Operand::Kind::sink;
+  Value* out = wanted ? scratch(3) : llvm::ConstantPointerNull::get(b.getPtrTy());
+  const uint32_t what = static_cast<uint32_t>(a.space) | static_cast<uint32_t>(op) << 8 | static_cast<uint32_t>(t) << 16 |
+                        (in.has(Mod::noftz) ? 1u << 24 : 0);
+  b.CreateCall(k_.helper("sonde_atomic", b.getVoidTy(),
+                         {b.getPtrTy(), b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy(), b.getPtrTy(), b.getPtrTy()}),
+               {warp_, addresses, effectMask(), b.getInt32(what), x, y, out});
+  if (!wanted) return true;
+  Value* row = b.CreateAlignedLoad(FixedVectorType::get(b.getInt64Ty(), kWarpSize), out, llvm::Align(64));
+  store(in.operands[0], asType(row, b.getIntNTy(bits), false), t);
+  return true;
+}
+
+// Copies happen at issue, so that waiting for them is nothing.
+bool FunctionCodegen::emitAsyncCopy(const Instruction& in) {
+  if (in.op != Opcode::cp || !in.has(Mod::async)) return false;
+  if (in.has(Mod::commit_group) || in.has(Mod::wait_group) || in.has(Mod::wait_all)) return true;
+  if (in.has(Mod::bulk) || in.has(Mod::mbarrier)) return false;
+  markPosition(in);
+  // cp.async.{ca,cg}.shared.global [dst], [src], size{, src-size}
+  const Operand& size = in.operands[2];
+  if (size.kind != Operand::Kind::integer) throw Unsupported("a copy size that is not constant");
+  MemoryAccess to = resolveAddress(in, in.operands[0], StateSpace::shared, 4, 1);
+  MemoryAccess from = resolveAddress(in, in.operands[1], StateSpace::global, 4, 1);
+  lanes = kWarpSize;
+  Value* toRow = spill(genericAddresses(to), 0);
+  Value* fromRow = spill(genericAddresses(from), 1);
+  Value* valid = splat(b.getInt32(static_cast<uint32_t>(size.imm)));
+  if (in.operands.size() > 3) {
+    const Operand& o = in.operands[3];
+    const bool predicate = o.kind == Operand::Kind::reg && function.registers[o.reg].type == ScalarType::pred;
+    if (predicate) valid = b.CreateSelect(source(o, ScalarType::pred), splat(b.getInt32(0)), valid);
+    else if (!in.has(Mod::L2_cache_hint)) valid = source(o, ScalarType::u32);
+  }
+  Value* validRow = spill(valid, 2);
+  b.CreateCall(k_.helper("sonde_cp_async", b.getVoidTy(),
+                         {b.getPtrTy(), b.getPtrTy(), b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy()}),
+               {warp_, toRow, fromRow, effectMask(), b.getInt32(static_cast<uint32_t>(size.imm)), validRow});
+  return true;
+}
+
+bool FunctionCodegen::emitMbarrier(const Instruction& in) {
+  (void)in;
+  return false;
+}
+
+}  // namespace sonde::softgpu::jit

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softgpu/jit/compiler.h"
+
+#include <llvm/ExecutionEngine/Orc/ExecutionUtils.h>
+#include <llvm/ExecutionEngine/Orc/LLJIT.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/SHA256.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/TargetParser/Host.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/ADCE.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/GVN.h>
+#include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+
+#include "softgpu/jit/codegen.h"
+#include "softgpu/jit/object_cache.h"
+
+namespace sonde::softgpu::jit {
+
+namespace {
+
+class Backend {
+ public:
+  static Backend& get() {
+    static Backend* backend = new Backend();  // code must outlive static destructors
+    return *backend;
+  }
+
+  TargetFeatures features;
+  std::string cpu, featureText;
+  std::string startError;
+  llvm::orc::LLJIT* jit = nullptr;
+
+  std::unique_ptr<llvm::TargetMachine> machine(llvm::CodeGenOptLevel level) {
+    std::string error;
+    const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple_, error);
+    if (!target) return nullptr;
+    llvm::TargetOptions options;
+    options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+    return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+        triple_, cpu, featureText, options, llvm::Reloc::PIC_, llvm::CodeModel::Small, level, true));
+  }
+
+  // Symbols of the helpers, once.
+  llvm::orc::JITDylib* runtime(std::span<const RuntimeSymbol> helpers) {
+    std::lock_guard lock(mutex_);
+    if (runtime_) return runtime_;
+    auto dylib = jit->createJITDylib("runtime");
+    if (!dylib) {
+      llvm::consumeError(dylib.takeError());
+      return nullptr;
+    }
+    llvm::orc::SymbolMap map;
+    for (const RuntimeSymbol& s : helpers)
+      map[jit->mangleAndIntern(s.name)] = {llvm::orc::ExecutorAddr::fromPtr(s.address),
+                                           llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+    if (auto e = dylib->define(llvm::orc::absoluteSymbols(std::move(map)))) {
+      llvm::consumeError(std::move(e));
+      return nullptr;
+    }
+    return runtime_ = &*dylib;
+  }
+
+  std::string newName() { return "k" + std::to_string(next_++); }
+
+ private:
+  Backend() {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    triple_ = llvm::sys::getProcessTriple();
+    cpu = llvm::sys::getHostCPUName().str();
+    auto host = llvm::sys::getHostCPUFeatures();
+    const char* limit = std::getenv("SONDE_JIT_NO_AVX512");
+    const bool no512 = limit && *limit && *limit != '0';
+    if (no512) cpu = "x86-64-v3";
+    std::vector<std::string> list;
+    for (const auto& f : host) {
+      std::string name = f.first().str();
+      const bool on = f.second && !(no512 && name.find("avx512") != std::string::npos) && !(no512 && name == "evex512");
+      list.push_back((on ? "+" : "-") + name);
+    }
+    std::sort(list.begin(), list.end());
+    for (const auto& f : list) featureText += (featureText.empty() ? "" : ",") + f;
+    auto has = [&](const char* f) { return host.lookup(f); };
+    features.avx512 = !no512 && has("avx512f") && has("avx512vl") && has("avx512bw") && has("avx512dq");
+    const char* nan = std::getenv("SONDE_JIT_HOST_NAN");
+    features.canonicalNan = !(nan && *nan && *nan != '0');
+
+    llvm::orc::JITTargetMachineBuilder builder{llvm::Triple(triple_)};
+    builder.setCPU(cpu);
+    builder.addFeatures(list);
+    auto made = llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(std::move(builder)).create();
+    if (!made) {
+      startError = llvm::toString(made.takeError());
+      return;
+    }
+    jit = made->release();
+  }
+
+  std::string triple_;
+  std::mutex mutex_;
+  llvm::orc::JITDylib* runtime_ = nullptr;
+  std::atomic<uint64_t> next_{0};
+};
+
+size_t countInstructions(const llvm::Module& m) {
+  size_t n = 0;
+  for (const auto& f : m)
+    for (const auto& block : f) n += block.size();
+  return n;
+}
+
+// Short on purpose: the whole default pipeline costs twice the code generation.
+void optimize(llvm::Module& module, llvm::TargetMachine& machine, bool quick) {
+  llvm::PassBuilder builder(&machine);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager sccs;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  llvm::FunctionPassManager f;
+  f.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  f.addPass(llvm::EarlyCSEPass(false));
+  f.addPass(llvm::SimplifyCFGPass());
+  if (!quick) {
+    f.addPass(llvm::InstCombinePass(llvm::InstCombineOptions().setMaxIterations(1)));
+    f.addPass(llvm::SimplifyCFGPass());
+    f.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true));
+    f.addPass(llvm::EarlyCSEPass(true));
+    f.addPass(llvm::SimplifyCFGPass());
+  }
+  f.addPass(llvm::ADCEPass());
+  llvm::ModulePassManager m;
+  m.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(f)));
+  m.run(module, modules);
+}
+
+std::string metaOf(const CompiledKernel& k) {
+  std::string s = std::to_string(k.mayYield) + " " + std::to_string(k.recursive) + " " +
+                  std::to_string(k.staticSharedBytes) + " " + std::to_string(k.localBytes) + " " +
+                  std::to_string(k.stackBytes) + "\n";
+  return s + k.counters.serialize();
+}
+
+bool parseMeta(const std::string& text, CompiledKernel& k) {
+  int yields = 0, recursive = 0, used = 0;
+  if (std::sscanf(text.c_str(), "%d %d %u %u %u\n%n", &yields, &recursive, &k.staticSharedBytes, &k.localBytes,
+                  &k.stackBytes, &used) != 5)
+    return false;
+  k.mayYield = yields;
+  k.recursive = recursive;
+  return CounterPlan::parse(text.substr(static_cast<size_t>(used)), k.counters);
+}
+
+std::string loadCode(Backend& backend, std::unique_ptr<llvm::MemoryBuffer> object, std::span<const RuntimeSymbol> helpers,
+                     CompiledKernel& kernel) {
+  llvm::orc::JITDylib* runtime = backend.runtime(helpers);
+  if (!runtime) return "the helpers of the run time could not be defined";
+  auto dylib = backend.jit->createJITDylib(backend.newName());
+  if (!dylib) return llvm::toString(dylib.takeError());
+  dylib->addToLinkOrder(*runtime);
+  auto processSymbols = llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(
+      backend.jit->getDataLayout().getGlobalPrefix());
+  if (processSymbols) dylib->addGenerator(std::move(*processSymbols));
+  else llvm::consumeError(processSymbols.takeError());
+  llvm::orc::JITDylib* held = &*dylib;
+  kernel.code = std::shared_ptr<void>(held, [jit = backend.jit](void* d) {
+    llvm::consumeError(jit->getExecutionSession().removeJITDylib(*static_cast<llvm::orc::JITDylib*>(d)));
+  });
+  if (auto e = backend.jit->addObjectFile(*held, std::move(object))) return llvm::toString(std::move(e));
+  auto symbol = backend.jit->lookup(*held, "kernel");
+  if (!symbol) return llvm::toString(symbol.takeError());
+  kernel.entry = symbol->toPtr<exec::WarpFunction>();
+  return {};
+}
+
+}  // namespace
+
+std::string digest(std::span<const std::string_view> parts) {
+  llvm::SHA256 hash;
+  for (std::string_view p : parts) {
+    const uint64_t n = p.size();
+    hash.update(llvm::ArrayRef<uint8_t>(reinterpret_cast<const uint8_t*>(&n), sizeof n));
+    hash.update(llvm::ArrayRef<uint8_t>(reinterpret_cast<const uint8_t*>(p.data()), p.size()));
+  }
+  std::string out;
+  for (uint8_t byte : hash.final()) {
+    static const char hex[] = "0123456789abcdef";
+    out += hex[byte >> 4];
+    out += hex[byte & 15];
+  }
+  return out;
+}
+
+CompileResult compileKernel(const CompileRequest& request, std::span<const RuntimeSymbol> helpers) {
+  CompileResult result;
+  Backend& backend = Backend::get();
+  if (!backend.jit) {
+    result.error = "the code generator could not start: " + backend.startError;
+    return result;
+  }
+  auto kernel = std::make_shared<CompiledKernel>();
+  const std::string& name = request.module->functions[request.function].name;
+
+  std::string key;
+  if (!request.sourceHash.empty()) {
+    const std::string level = std::to_string(static_cast<int>(request.level)) + "/" + std::to_string(exec::kAbiVersion) +
+                              (backend.features.canonicalNan ? "/n" : "");
+    const std::string build = ObjectCache::buildIdentity();
+    const std::string_view parts[] = {request.sourceHash, name, level, backend.cpu, backend.featureText, build};
+    key = digest(parts);
+    std::string meta, object;
+    if (ObjectCache::get().load(key, meta, object) && parseMeta(meta, *kernel)) {
+      auto buffer = llvm::MemoryBuffer::getMemBufferCopy(object, name);
+      if (loadCode(backend, std::move(buffer), helpers, *kernel).empty()) {
+        kernel->fromCache = true;
+        result.kernel = std::move(kernel);
+        return result;
+      }
+      *kernel = {};
+    }
+  }
+
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module;
+  try {
+    KernelCodegen codegen(context, *request.module, request.function, request.level, backend.features);
+    module = codegen.generate();
+    kernel->counters = codegen.counters;
+    kernel->mayYield = codegen.layout.mayYield;
+    kernel->recursive = codegen.layout.recursive;
+    kernel->staticSharedBytes = codegen.layout.staticSharedBytes;
+    kernel->localBytes = codegen.layout.localBytes;
+    size_t registers = 0;
+    for (uint32_t f : codegen.layout.functions) registers += request.module->functions[f].registers.size();
+    kernel->stackBytes = static_cast<uint32_t>(64 * 1024 + std::min<size_t>(registers * 256, 4u << 20));
+    if (codegen.layout.recursive) kernel->stackBytes += 2u << 20;
+  } catch (const std::exception& e) {
+    result.error = e.what();
+    return result;
+  }
+  const size_t size = countInstructions(*module);
+  const bool quick = size > 120'000;
+  auto machine = backend.machine(quick ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Default);
+  if (!machine) {
+    result.error = "LLVM has no code generator for this machine";
+    return result;
+  }
+  module->setTargetTriple(machine->getTargetTriple().str());
+  module->setDataLayout(machine->createDataLayout());
+  const char* dump = std::getenv("SONDE_JIT_DUMP");
+  if (dump && *dump == '1') module->print(llvm::errs(), nullptr);
+  {
+    std::string text;
+    llvm::raw_string_ostream out(text);
+    if (llvm::verifyModule(*module, &out)) {
+      result.error = "internal error in the code for '" + name + "': " + text;
+      return result;
+    }
+  }
+  optimize(*module, *machine, quick);
+  if (dump && *dump == '2') module->print(llvm::errs(), nullptr);
+  llvm::SmallVector<char, 0> bytes;
+  {
+    llvm::raw_svector_ostream out(bytes);
+    llvm::legacy::PassManager emit;
+    if (machine->addPassesToEmitFile(emit, out, nullptr, llvm::CodeGenFileType::ObjectFile, true)) {
+      result.error = "LLVM cannot emit code for this machine";
+      return result;
+    }
+    emit.run(*module);
+  }
+  if (dump && *dump == '3') {
+    llvm::raw_fd_ostream out(2, false);
+    if (const char* path = std::getenv("SONDE_JIT_DUMP_FILE")) {
+      std::error_code ec;
+      llvm::raw_fd_ostream file(path, ec);
+      file.write(bytes.data(), bytes.size());
+    }
+  }
+  if (!key.empty()) ObjectCache::get().store(key, metaOf(*kernel), std::string_view(bytes.data(), bytes.size()));
+  auto buffer = llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(bytes.data(), bytes.size()), name);
+  if (std::string error = loadCode(backend, std::move(buffer), helpers, *kernel); !error.empty()) {
+    result.error = "the code for '" + name + "' could not be loaded: " + error;
+    return result;
+  }
+  result.kernel = std::move(kernel);
+  return result;
+}
+
+KernelNeeds kernelNeeds(const ptx::Module& module, uint32_t function) {
+  KernelNeeds needs;
+  const KernelLayout layout = layoutOf(module, function);
+  needs.staticSharedBytes = layout.staticSharedBytes;
+  needs.localBytes = layout.localBytes;
+  for (uint32_t f : layout.functions) {
+    const ptx::Function& fn = module.functions[f];
+    if (!fn.hasBody) continue;
+    for (const auto& in : fn.body) needs.usesBarrier |= in.op == ptx::Opcode::bar || in.op == ptx::Opcode::barrier;
+    const Flow flow(module, fn, fn.isKernel);
+    needs.registers = std::max(needs.registers, flow.maxLiveRegisters());
+    needs.mayYield |= flow.mayYield;
+  }
+  return needs;
+}
+
+}  // namespace sonde::softgpu::jit

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where a kernel's counting variant counts and what the numbers mean. The code
+// adds to slots: for each basic block how often warps ran it and with how many
+// lanes, for each predicated instruction the lanes that really ran it, and the
+// memory counters directly. What one run of a block is worth in each raw
+// counter is known when the code is made, so the sums are folded after the grid.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "softgpu/exec/counters.h"
+
+namespace sonde::softgpu::jit {
+
+struct CounterTerm {
+  uint32_t slot = 0;
+  exec::RawCounter counter = exec::RawCounter::count_;
+  int64_t weight = 0;
+};
+
+struct CounterPlan {
+  // The first kRawCounterCount slots are the raw counters themselves.
+  uint32_t slots = exec::kRawCounterCount;
+  std::vector<CounterTerm> terms;
+
+  uint32_t newSlot() { return slots++; }
+  void add(uint32_t slot, exec::RawCounter counter, int64_t weight) {
+    if (weight) terms.push_back({slot, counter, weight});
+  }
+  // Adds what `values` (one value for each slot) mean to `raw`.
+  void fold(const uint64_t* values, uint64_t* raw) const {
+    for (uint32_t i = 0; i < exec::kRawCounterCount; ++i) raw[i] += values[i];
+    for (const CounterTerm& t : terms)
+      raw[static_cast<uint32_t>(t.counter)] += values[t.slot] * static_cast<uint64_t>(t.weight);
+  }
+  std::string serialize() const;
+  static bool parse(const std::string& text, CounterPlan& plan);
+};
+
+}  // namespace sonde::softgpu::jit

@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Control flow: blocks, pending masks, the chain, branches and the way out.
+#include "softgpu/jit/function_codegen.h"
+
+#include <llvm/IR/Verifier.h>
+
+#include "softgpu/jit/operands.h"
+
+namespace sonde::softgpu::jit {
+
+using exec::WarpState;
+using llvm::BasicBlock;
+using llvm::Value;
+using ptx::Instruction;
+using ptx::Opcode;
+
+namespace {
+// Back edges of spin loops before the warp lets others run.
+constexpr int kSpinBudget = 16;
+}  // namespace
+
+FunctionCodegen::FunctionCodegen(KernelCodegen& kernel, llvm::IRBuilder<>& builder, uint32_t functionIndex,
+                                 llvm::Function* target)
+    : EmitContext(builder, kernel.llvmModule(), kernel.module, kernel.module.functions[functionIndex]),
+      k_(kernel),
+      index_(functionIndex),
+      target_(target),
+      isKernel_(kernel.module.functions[functionIndex].isKernel),
+      flow_(kernel.module, kernel.module.functions[functionIndex], isKernel_) {
+  avx512 = kernel.features.avx512;
+  canonicalNan = kernel.features.canonicalNan;
+}
+
+void FunctionCodegen::unsupported(const Instruction& in, const std::string& why) const {
+  std::string text = in.mnemonic < ptxModule.mnemonics.size() ? ptxModule.mnemonics[in.mnemonic]
+                                                              : std::string(ptx::name(in.op));
+  throw Unsupported("function '" + function.name + "', line " + std::to_string(in.pos.line) + ": " + text + ": " + why);
+}
+
+void FunctionCodegen::run() {
+  auto& context = b.getContext();
+  entry_ = BasicBlock::Create(context, "entry", target_);
+  b.SetInsertPoint(entry_);
+  warp_ = target_->getArg(0);
+  entryMask_ = target_->getArg(1);
+  argsArray_ = target_->getArg(2);
+  resultsArray_ = target_->getArg(3);
+  prologue();
+
+  BasicBlock* start = BasicBlock::Create(context, "start", target_);
+  finish_ = BasicBlock::Create(context, "finish", target_);
+  for (size_t i = 0; i < flow_.blocks.size(); ++i)
+    runBlock_.push_back(BasicBlock::Create(context, "run" + std::to_string(i), target_));
+  chainBlock_.assign(flow_.chain.size() + 1, nullptr);
+  chainBlock_.back() = BasicBlock::Create(context, "chain_end", target_);
+  for (size_t i = flow_.chain.size(); i-- > 0;)
+    chainBlock_[i] = flow_.pendable[flow_.chain[i].block]
+                         ? BasicBlock::Create(context, "look" + std::to_string(flow_.chain[i].block), target_)
+                         : chainBlock_[i + 1];
+
+  b.SetInsertPoint(start);
+  b.CreateStore(entryMask_, live_);
+  if (pending_[0]) b.CreateStore(entryMask_, pending_[0]);
+  b.CreateBr(runBlock_[0]);
+
+  for (uint32_t i = 0; i < flow_.blocks.size(); ++i) emitBlock(i);
+  emitChain();
+  emitFinish();
+  b.SetInsertPoint(entry_);
+  b.CreateBr(start);
+}
+
+void FunctionCodegen::prologue() {
+  registers_.resize(function.registers.size());
+  for (size_t r = 0; r < function.registers.size(); ++r) {
+    const auto& reg = function.registers[r];
+    if (reg.type == ptx::ScalarType::none) continue;
+    registers_[r] = {};
+    llvm::Type* scalar = scalarType(reg.type);
+    llvm::Type* t = flow_.uniform(static_cast<uint32_t>(r)) ? scalar
+                                                            : llvm::FixedVectorType::get(scalar, kWarpSize);
+    for (unsigned c = 0; c < reg.vector && c < 4; ++c) registers_[r][c] = entryAlloca(t, "r");
+  }
+  llvm::Type* carryType = b.getInt1Ty();
+  if (!flow_.carryUniform()) carryType = llvm::FixedVectorType::get(carryType, kWarpSize);
+  carrySlot_ = entryAlloca(carryType, "carry");
+  b.CreateStore(llvm::Constant::getNullValue(carryType), carrySlot_);
+  live_ = entryAlloca(b.getInt32Ty(), "live", 4);
+  returned_ = entryAlloca(b.getInt32Ty(), "returned", 4);
+  budget_ = entryAlloca(b.getInt32Ty(), "budget", 4);
+  maskSlot_ = entryAlloca(b.getInt32Ty(), "mask", 4);
+  b.CreateStore(b.getInt32(0), returned_);
+  b.CreateStore(b.getInt32(kSpinBudget), budget_);
+  pending_.assign(flow_.blocks.size(), nullptr);
+  for (size_t i = 0; i < flow_.blocks.size(); ++i) {
+    if (!flow_.pendable[i] && flow_.blocks[i].convergent()) continue;
+    pending_[i] = entryAlloca(b.getInt32Ty(), "pend", 4);
+    b.CreateStore(b.getInt32(0), pending_[i]);
+  }
+
+  // Parameters of functions and of calls are cells of 32-lane words.
+  llvm::Type* word = llvm::FixedVectorType::get(b.getInt32Ty(), kWarpSize);
+  auto wordsOf = [](const ptx::Variable& v) { return static_cast<uint32_t>((v.sizeBytes + 3) / 4); };
+  varCells_.resize(function.variables.size());
+  for (size_t v = 0; v < function.variables.size(); ++v) {
+    const ptx::Variable& var = function.variables[v];
+    if (var.space != ptx::StateSpace::param) continue;
+    varCells_[v].bytes = static_cast<uint32_t>(var.sizeBytes);
+    for (uint32_t w = 0; w < wordsOf(var); ++w) {
+      varCells_[v].words.push_back(entryAlloca(word, "p"));
+    }
+  }
+  auto fromArray = [&](const std::vector<ptx::Variable>& list, Value* array, std::vector<Cells>& out) {
+    uint32_t offset = 0;
+    for (const ptx::Variable& var : list) {
+      Cells c;
+      c.bytes = static_cast<uint32_t>(var.sizeBytes);
+      for (uint32_t w = 0; w < wordsOf(var); ++w)
+        c.words.push_back(b.CreateConstInBoundsGEP1_32(word, array, offset + w));
+      offset += wordsOf(var);
+      out.push_back(std::move(c));
+    }
+  };
+  if (!isKernel_) {
+    fromArray(function.params, argsArray_, argCells_);
+    fromArray(function.returns, resultsArray_, resultCells_);
+  }
+  // Parameters declared .reg arrive in registers.
+  if (!isKernel_)
+    for (size_t p = 0; p < function.params.size(); ++p) {
+      const ptx::Variable& var = function.params[p];
+      if (var.space != ptx::StateSpace::reg || var.regId == ptx::kNoId) continue;
+      unsupported(function.body.empty() ? Instruction{} : function.body.front(),
+                  "parameters in registers are not built yet");
+    }
+
+  localFrame_ = localFrame(function, &localOffsets_);
+  if (isKernel_) {
+    localFrameBase_ = b.getInt32(0);
+    b.CreateStore(b.getInt32(localFrame_), warpPointer(offsetof(WarpState, localTop)));
+  } else {
+    localFrameBase_ = b.CreateLoad(b.getInt32Ty(), warpPointer(offsetof(WarpState, localTop)), "frame");
+    if (localFrame_ || k_.layout.recursive) {
+      Value* top = b.CreateAdd(localFrameBase_, b.getInt32(localFrame_));
+      b.CreateStore(top, warpPointer(offsetof(WarpState, localTop)));
+      b.CreateCall(k_.helper("sonde_stack_check", b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty()}), {warp_, entryMask_});
+    }
+  }
+}
+
+void FunctionCodegen::emitBlock(uint32_t index) {
+  const Block& block = flow_.blocks[index];
+  block_ = index;
+  b.SetInsertPoint(runBlock_[index]);
+  effect_ = guard_ = nullptr;
+  if (pending_[index]) {
+    mask_ = b.CreateLoad(b.getInt32Ty(), pending_[index], "mask");
+    b.CreateStore(b.getInt32(0), pending_[index]);
+  }
+  if (block.convergent()) mask_ = b.CreateLoad(b.getInt32Ty(), live_, "mask");
+  b.CreateStore(mask_, maskSlot_);
+  if (counting()) countBlock(index);
+
+  const Instruction* last = nullptr;
+  for (uint32_t i = block.begin; i < block.end; ++i) {
+    const Instruction& in = function.body[i];
+    current_ = &in;
+    if (i + 1 == block.end && block.kind != BlockEnd::fallThrough) {
+      last = &in;
+      break;
+    }
+    emitInstruction(in);
+  }
+  emitTerminator(index, last);
+}
+
+void FunctionCodegen::addPending(uint32_t block, Value* lanes) {
+  Value* slot = pending_[block];
+  if (!slot) return;
+  Value* old = b.CreateLoad(b.getInt32Ty(), slot);
+  b.CreateStore(b.CreateOr(old, lanes), slot);
+}
+
+void FunctionCodegen::jumpTo(uint32_t from, uint32_t to) {
+  addPending(to, mask_);
+  if (!flow_.directJump(from, to)) {
+    enterChain(from);
+    return;
+  }
+  if (to <= from && flow_.spinHeader[to]) {
+    Value* left = b.CreateSub(b.CreateLoad(b.getInt32Ty(), budget_), b.getInt32(1));
+    b.CreateStore(left, budget_);
+    BasicBlock* tired = BasicBlock::Create(b.getContext(), "tired", target_);
+    b.CreateCondBr(b.CreateICmpSGT(left, b.getInt32(0)), runBlock_[to], tired);
+    b.SetInsertPoint(tired);
+    b.CreateCall(k_.helper("sonde_yield", b.getVoidTy(), {b.getPtrTy()}), {warp_});
+    b.CreateStore(b.getInt32(kSpinBudget), budget_);
+  }
+  b.CreateBr(runBlock_[to]);
+}
+
+void FunctionCodegen::enterChain(uint32_t from) {
+  const Block& block = flow_.blocks[from];
+  uint32_t first = Flow::kNever;
+  auto consider = [&](uint32_t candidate) { first = std::min(first, flow_.occurrence(from, candidate)); };
+  block.pending.forEach([&](size_t y) { consider(static_cast<uint32_t>(y)); });
+  for (uint32_t s : block.successors) consider(s);
+  if (first == Flow::kNever) b.CreateBr(finish_);
+  else b.CreateBr(chainBlock_[std::min<size_t>(first, flow_.chain.size())]);
+}
+
+// Nobody runs on from here: only the waiting lanes are left.
+void FunctionCodegen::jumpToWaiting(uint32_t from) {
+  uint32_t first = Flow::kNever;
+  flow_.blocks[from].pending.forEach(
+      [&](size_t y) { first = std::min(first, flow_.occurrence(from, static_cast<uint32_t>(y))); });
+  b.CreateBr(first == Flow::kNever ? finish_ : chainBlock_[std::min<size_t>(first, flow_.chain.size())]);
+}
+
+void FunctionCodegen::emitChain() {
+  Value* spinning = nullptr;
+  for (size_t i = 0; i < flow_.chain.size(); ++i) {
+    const auto [target, header] = flow_.chain[i];
+    if (!flow_.pendable[target]) continue;
+    b.SetInsertPoint(chainBlock_[i]);
+    Value* waiting = b.CreateICmpNE(b.CreateLoad(b.getInt32Ty(), pending_[target]), b.getInt32(0));
+    if (!header || !flow_.spinHeader[target]) {
+      b.CreateCondBr(waiting, runBlock_[target], chainBlock_[i + 1]);
+      continue;
+    }
+    BasicBlock* again = BasicBlock::Create(b.getContext(), "again", target_);
+    b.CreateCondBr(waiting, again, chainBlock_[i + 1]);
+    b.SetInsertPoint(again);
+    Value* left = b.CreateSub(b.CreateLoad(b.getInt32Ty(), budget_), b.getInt32(1));
+    b.CreateStore(left, budget_);
+    b.CreateCondBr(b.CreateICmpSGT(left, b.getInt32(0)), runBlock_[target], chainBlock_[i + 1]);
+  }
+  b.SetInsertPoint(chainBlock_.back());
+  for (size_t h = 0; h < flow_.blocks.size(); ++h) {
+    if (!flow_.spinHeader[h] || !flow_.pendable[h]) continue;
+    Value* lanes = b.CreateLoad(b.getInt32Ty(), pending_[h]);
+    spinning = spinning ? b.CreateOr(spinning, lanes) : lanes;
+  }
+  if (!spinning) {
+    b.CreateBr(finish_);
+    return;
+  }
+  BasicBlock* rotate = BasicBlock::Create(b.getContext(), "rotate", target_);
+  b.CreateCondBr(b.CreateICmpNE(spinning, b.getInt32(0)), rotate, finish_);
+  b.SetInsertPoint(rotate);
+  b.CreateCall(k_.helper("sonde_yield", b.getVoidTy(), {b.getPtrTy()}), {warp_});
+  b.CreateStore(b.getInt32(kSpinBudget), budget_);
+  b.CreateBr(chainBlock_.front());
+}
+
+void FunctionCodegen::emitFinish() {
+  b.SetInsertPoint(finish_);
+  if (!isKernel_ && (localFrame_ || k_.layout.recursive))
+    b.CreateStore(localFrameBase_, warpPointer(offsetof(WarpState, localTop)));
+  b.CreateRet(isKernel_ ? static_cast<Value*>(b.getInt32(0)) : b.CreateLoad(b.getInt32Ty(), returned_));
+}
+
+void FunctionCodegen::emitTerminator(uint32_t index, const Instruction* last) {
+  const Block& block = flow_.blocks[index];
+  switch (block.kind) {
+    case BlockEnd::fallThrough:
+      jumpTo(index, block.successors[0]);
+      return;
+    case BlockEnd::branch:
+      emitBranch(index, *last);
+      return;
+    case BlockEnd::indexed:
+      emitIndexedBranch(index, *last);
+      return;
+    case BlockEnd::leave: {
+      static const Instruction ret = [] {
+        Instruction r;
+        r.op = Opcode::ret;
+        return r;
+      }();
+      emitLeave(index, last ? *last : ret);
+      return;
+    }
+  }
+}
+
+void FunctionCodegen::emitBranch(uint32_t index, const Instruction& in) {
+  const Block& block = flow_.blocks[index];
+  if (block.successors.size() == 1) {
+    jumpTo(index, block.successors[0]);
+    return;
+  }
+  Value* condition = guardValue(in);
+  if (!block.divergentEnd) {
+    BasicBlock* taken = BasicBlock::Create(b.getContext(), "taken", target_);
+    BasicBlock* fall = BasicBlock::Create(b.getContext(), "fall", target_);
+    b.CreateCondBr(condition, taken, fall);
+    b.SetInsertPoint(taken);
+    jumpTo(index, block.successors[0]);
+    b.SetInsertPoint(fall);
+    jumpTo(index, block.successors[1]);
+    return;
+  }
+  Value* taken = b.CreateAnd(bitsOf(condition), mask_, "taken");
+  Value* fall = b.CreateXor(taken, mask_, "fall");
+  if (counting()) {
+    Value* both = b.CreateAnd(b.CreateICmpNE(taken, b.getInt32(0)), b.CreateICmpNE(fall, b.getInt32(0)));
+    countRaw(exec::RawCounter::divergent_branch, b.CreateZExt(both, b.getInt64Ty()));
+  }
+  addPending(block.successors[0], taken);
+  addPending(block.successors[1], fall);
+  enterChain(index);
+}
+
+void FunctionCodegen::emitIndexedBranch(uint32_t index, const Instruction& in) {
+  const Block& block = flow_.blocks[index];
+  const size_t targets = function.branchTargets[in.operands.back().refId].ids.size();
+  Value* lanesLeft = mask_;
+  lanes = block.divergentEnd ? kWarpSize : 1;
+  Value* which = source(in.operands[0], ptx::ScalarType::u32);
+  if (!block.divergentEnd) {
+    BasicBlock* outside = BasicBlock::Create(b.getContext(), "outside", target_);
+    auto* sw = b.CreateSwitch(which, outside, static_cast<unsigned>(targets));
+    for (size_t t = 0; t < targets; ++t) {
+      BasicBlock* to = BasicBlock::Create(b.getContext(), "case", target_);
+      sw->addCase(b.getInt32(static_cast<uint32_t>(t)), to);
+      b.SetInsertPoint(to);
+      jumpTo(index, block.successors[t]);
+    }
+    b.SetInsertPoint(outside);
+    b.CreateUnreachable();
+    return;
+  }
+  if (in.guard.reg != ptx::kNoId) {
+    Value* guard = guardValue(in);
+    Value* taken = guard->getType()->isVectorTy() ? b.CreateAnd(bitsOf(guard), mask_)
+                                                  : b.CreateSelect(guard, mask_, b.getInt32(0));
+    addPending(block.successors.back(), b.CreateXor(taken, mask_));
+    lanesLeft = taken;
+  }
+  for (size_t t = 0; t < targets; ++t) {
+    Value* hit = bitsOf(b.CreateICmpEQ(which, splat(b.getInt32(static_cast<uint32_t>(t)))));
+    addPending(block.successors[t], b.CreateAnd(hit, lanesLeft));
+  }
+  enterChain(index);
+}
+
+void FunctionCodegen::emitLeave(uint32_t index, const Instruction& in) {
+  const Block& block = flow_.blocks[index];
+  auto leave = [&](Value* lanes) {
+    if (in.op == Opcode::trap) {
+      markPosition(in);
+      b.CreateCall(k_.helper("sonde_trap", b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty()}), {warp_, lanes});
+    }
+    Value* live = b.CreateLoad(b.getInt32Ty(), live_);
+    b.CreateStore(b.CreateAnd(live, b.CreateNot(lanes)), live_);
+    if (in.op == Opcode::ret && !isKernel_) {
+      Value* back = b.CreateLoad(b.getInt32Ty(), returned_);
+      b.CreateStore(b.CreateOr(back, lanes), returned_);
+    }
+  };
+  if (in.guard.reg == ptx::kNoId) {
+    leave(mask_);
+    enterChain(index);
+    return;
+  }
+  Value* condition = guardValue(in);
+  if (!block.divergentEnd) {
+    BasicBlock* gone = BasicBlock::Create(b.getContext(), "gone", target_);
+    BasicBlock* stay = BasicBlock::Create(b.getContext(), "stay", target_);
+    b.CreateCondBr(condition, gone, stay);
+    b.SetInsertPoint(gone);
+    leave(mask_);
+    jumpToWaiting(index);
+    b.SetInsertPoint(stay);
+    jumpTo(index, block.successors[0]);
+    return;
+  }
+  Value* lanes = b.CreateAnd(bitsOf(condition), mask_);
+  if (in.op == Opcode::trap) {
+    BasicBlock* go = BasicBlock::Create(b.getContext(), "trap", target_);
+    BasicBlock* on = BasicBlock::Create(b.getContext(), "no_trap", target_);
+    b.CreateCondBr(b.CreateICmpNE(lanes, b.getInt32(0)), go, on);
+    b.SetInsertPoint(go);
+    leave(lanes);
+    b.CreateBr(on);
+    b.SetInsertPoint(on);
+  } else {
+    leave(lanes);
+  }
+  addPending(block.successors[0], b.CreateAnd(mask_, b.CreateNot(lanes)));
+  enterChain(index);
+}
+
+void FunctionCodegen::emitInstruction(const Instruction& in) {
+  lanes = flow_.sourcesUniform(in) ? 1 : kWarpSize;
+  effect_ = guard_ = nullptr;
+  try {
+    if (in.guard.reg != ptx::kNoId) guard_ = guardValue(in);
+    if (emitAddressOp(in)) return;
+    if (emitArithmetic(*this, in)) {
+      if (counting() && guard_) countGuarded(in, nullptr);
+      return;
+    }
+    if (guard_) {
+      emitGuarded(in);
+    } else if (!emitOwn(in)) {
+      unsupported(in, "this instruction is not built yet");
+    }
+    if (in.op == Opcode::call) afterCall();
+  } catch (const Unsupported& e) {
+    const std::string text = e.what();
+    if (text.find("line ") != std::string::npos) throw;
+    unsupported(in, text);
+  }
+}
+
+// Instructions with effects: a uniform guard is a branch around them, a varying
+// one narrows the mask.
+void FunctionCodegen::emitGuarded(const Instruction& in) {
+  BasicBlock* body = BasicBlock::Create(b.getContext(), "guarded", target_);
+  BasicBlock* after = BasicBlock::Create(b.getContext(), "after", target_);
+  Value* guard = guard_;
+  if (!guard->getType()->isVectorTy()) {
+    if (counting())
+      countGuarded(in, b.CreateSelect(guard, mask_, b.getInt32(0)));
+    b.CreateCondBr(guard, body, after);
+    guard_ = nullptr;
+  } else {
+    effect_ = b.CreateAnd(bitsOf(guard), mask_, "effect");
+    if (counting()) countGuarded(in, effect_);
+    b.CreateCondBr(b.CreateICmpNE(effect_, b.getInt32(0)), body, after);
+  }
+  b.SetInsertPoint(body);
+  if (!emitOwn(in)) unsupported(in, "this instruction is not built yet");
+  b.CreateBr(after);
+  b.SetInsertPoint(after);
+  effect_ = guard_ = nullptr;
+}
+
+// Lanes may have left the kernel inside the callee.
+void FunctionCodegen::afterCall() {
+  mask_ = b.CreateLoad(b.getInt32Ty(), maskSlot_, "mask");
+  if (!k_.layout.calleesExit) return;
+  BasicBlock* gone = BasicBlock::Create(b.getContext(), "gone", target_);
+  BasicBlock* on = BasicBlock::Create(b.getContext(), "on", target_);
+  b.CreateCondBr(b.CreateICmpEQ(mask_, b.getInt32(0)), gone, on);
+  b.SetInsertPoint(gone);
+  jumpToWaiting(block_);
+  b.SetInsertPoint(on);
+}
+
+bool FunctionCodegen::emitOwn(const Instruction& in) {
+  return emitMemory(in) || emitWarp(in) || emitAtomic(in) || emitMbarrier(in) || emitAsyncCopy(in) || emitMisc(in);
+}
+
+}  // namespace sonde::softgpu::jit

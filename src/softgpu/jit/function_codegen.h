@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One PTX function to LLVM IR, for one warp at a time.
+//
+// Every PTX register is a stack slot that SROA turns into SSA: a scalar when
+// the register is uniform, else a vector of 32 lanes. `mask_` is the 32-bit
+// mask of the lanes that run the current block.
+#pragma once
+
+#include <array>
+
+#include "softgpu/jit/codegen.h"
+
+namespace sonde::softgpu::jit {
+
+// Spaces as the memory helpers know them.
+enum class Space : uint8_t { generic = 0, shared = 1, local = 2 };
+
+struct MemoryAccess {
+  Space space = Space::generic;
+  llvm::Value* address = nullptr;   // i64 (generic) or i32 (shared, local): scalar when uniform, else 32 lanes
+  bool uniform = false;
+  unsigned bytes = 4;               // of an element
+  unsigned count = 1;               // elements of a vector access
+};
+
+class FunctionCodegen final : public EmitContext {
+ public:
+  FunctionCodegen(KernelCodegen& kernel, llvm::IRBuilder<>& builder, uint32_t functionIndex, llvm::Function* target);
+  void run();
+
+  // EmitContext
+  llvm::Value* source(const ptx::Operand& operand, ptx::ScalarType t) override;
+  void store(const ptx::Operand& destination, llvm::Value* value, ptx::ScalarType t) override;
+  llvm::Value* activeMask() override;
+  llvm::Value* carry() override;
+  void setCarry(llvm::Value* value) override;
+
+ private:
+  // set-up and control flow (function_codegen.cpp)
+  void prologue();
+  void emitBlock(uint32_t index);
+  void emitTerminator(uint32_t index, const ptx::Instruction* last);
+  void emitBranch(uint32_t index, const ptx::Instruction& in);
+  void emitIndexedBranch(uint32_t index, const ptx::Instruction& in);
+  void emitLeave(uint32_t index, const ptx::Instruction& in);
+  void jumpTo(uint32_t from, uint32_t to);
+  void addPending(uint32_t block, llvm::Value* lanes);
+  void enterChain(uint32_t from);
+  void jumpToWaiting(uint32_t from);
+  void afterCall();
+  void emitChain();
+  void emitFinish();
+  void emitInstruction(const ptx::Instruction& in);
+  void emitGuarded(const ptx::Instruction& in);
+  bool emitOwn(const ptx::Instruction& in);  // instructions of this room
+  [[noreturn]] void unsupported(const ptx::Instruction& in, const std::string& why) const;
+
+  // values (function_codegen_values.cpp)
+  llvm::Value* loadRegister(ptx::RegId reg, int component);
+  llvm::Value* special(const ptx::Operand& operand, ptx::ScalarType t);
+  llvm::Value* symbolAddress(const ptx::Operand& operand);
+  llvm::Value* splat(llvm::Value* v) { return b.CreateVectorSplat(kWarpSize, v); }
+  llvm::Value* toForm(llvm::Value* v);               // splat when the form at hand is 32 lanes
+  llvm::Value* asType(llvm::Value* v, llvm::Type* scalarTo, bool isSigned);
+  llvm::Value* bitsOf(llvm::Value* vectorOfBool);    // <32 x i1> -> i32
+  llvm::Value* maskVector(llvm::Value* bits) {
+    return b.CreateBitCast(bits, llvm::FixedVectorType::get(b.getInt1Ty(), kWarpSize));
+  }
+  llvm::Value* guardValue(const ptx::Instruction& in);   // i1 or <32 x i1>
+  // Lanes that run the instruction, guard included, as i32.
+  llvm::Value* effectMask() { return effect_ ? effect_ : mask_; }
+  llvm::Value* warpField(size_t offset, llvm::Type* type, const char* name, bool invariant = true);
+  llvm::Value* warpPointer(size_t offset);
+  llvm::Value* popcount(llvm::Value* bits32);
+  llvm::AllocaInst* entryAlloca(llvm::Type* type, const char* name, unsigned align = 64);
+  llvm::Value* scratch(unsigned which);              // reusable 32-lane buffers for helper calls
+  llvm::Value* spill(llvm::Value* vector, unsigned which);
+  // Writes a vector of 32 lanes as is (no conversion) under block mask and guard.
+  void storeLanes(const ptx::Operand& destination, llvm::Value* value, ptx::ScalarType t);
+
+  // memory (memory_codegen.cpp)
+  bool emitMemory(const ptx::Instruction& in);
+  void emitLoad(const ptx::Instruction& in);
+  void emitStore(const ptx::Instruction& in);
+  void emitParamLoad(const ptx::Instruction& in);
+  void emitParamStore(const ptx::Instruction& in);
+  MemoryAccess resolveAddress(const ptx::Instruction& in, const ptx::Operand& address, ptx::StateSpace space,
+                              unsigned bytes, unsigned count);
+  llvm::Value* scalarInRange(const MemoryAccess& a, llvm::Value* address, unsigned bytes);
+  llvm::Value* scalarPointer(const MemoryAccess& a, llvm::Value* address);
+  llvm::Value* genericAddresses(const MemoryAccess& a);  // <32 x i64>, space-relative
+  std::vector<llvm::Value*> loadUniform(const MemoryAccess& a, llvm::Type* element);
+  std::vector<llvm::Value*> loadVarying(const MemoryAccess& a, llvm::Type* element);
+  void storeUniform(const MemoryAccess& a, const std::vector<llvm::Value*>& values);
+  void storeVarying(const MemoryAccess& a, const std::vector<llvm::Value*>& values);
+  llvm::Value* contiguous(const MemoryAccess& a, llvm::Value* lanes);
+  llvm::Value* lanesInRange(const MemoryAccess& a, llvm::Value* lanes);
+  llvm::Value* rangeLimit(Space space, unsigned shift, unsigned slack);
+  llvm::Value* hostBase(Space space);
+  llvm::Value* localLaneOffsets();
+  llvm::Value* concat(llvm::Value* x, llvm::Value* y);
+  llvm::Value* lanePointers(const MemoryAccess& a);
+  void markPosition(const ptx::Instruction& in);
+  void compilerFence();
+  void countAccess(const ptx::Instruction& in, const MemoryAccess& a, bool isStore);
+  // param cells: words of 32 lanes
+  struct Cells {
+    std::vector<llvm::Value*> words;    // pointers to <32 x i32>
+    llvm::Value* array = nullptr;       // or one array of such words
+    uint32_t bytes = 0;
+  };
+  Cells* cellsOf(const ptx::Operand& operand, uint32_t* offset);
+  llvm::Value* cellPointer(const Cells& cells, uint32_t word);
+  llvm::Value* readCells(const Cells& cells, uint32_t offset, llvm::Type* element);
+  void writeCells(const Cells& cells, uint32_t offset, llvm::Value* lanes, llvm::Type* element);
+
+  // warp-level operations, barriers, atomics (warp_codegen.cpp, atomic_codegen.cpp)
+  bool emitWarp(const ptx::Instruction& in);
+  void emitShuffle(const ptx::Instruction& in);
+  void emitVote(const ptx::Instruction& in);
+  void emitMatch(const ptx::Instruction& in);
+  void emitRedux(const ptx::Instruction& in);
+  void emitElect(const ptx::Instruction& in);
+  void emitBarrier(const ptx::Instruction& in);
+  llvm::Value* permute(llvm::Value* lanes, llvm::Value* index);
+  bool emitAtomic(const ptx::Instruction& in);
+  bool emitAddressOp(const ptx::Instruction& in);   // cvta, isspacep, mov of addresses
+  bool emitMisc(const ptx::Instruction& in);
+  bool emitAsyncCopy(const ptx::Instruction& in);
+  bool emitMbarrier(const ptx::Instruction& in);
+  // calls (call_codegen.cpp)
+  void emitCall(const ptx::Instruction& in);
+  llvm::Value* callDirect(llvm::Value* callee, llvm::Value* lanes, llvm::Value* args, llvm::Value* results);
+
+  // counting (counter_codegen.cpp)
+  bool counting() const { return k_.level >= exec::CountLevel::instructions; }
+  bool countingMemory() const { return k_.level >= exec::CountLevel::requests; }
+  void countBlock(uint32_t index);
+  void addToSlot(uint32_t slot, llvm::Value* amount64);
+  void countGuarded(const ptx::Instruction& in, llvm::Value* lanes);
+  void countPmEvent(const ptx::Instruction& in);
+  void countRaw(exec::RawCounter counter, llvm::Value* amount64) {
+    addToSlot(static_cast<uint32_t>(counter), amount64);
+  }
+
+  KernelCodegen& k_;
+  const uint32_t index_;
+  llvm::Function* target_;
+  const bool isKernel_;
+  Flow flow_;
+  llvm::Value* warp_ = nullptr;
+  llvm::Value* entryMask_ = nullptr;
+  llvm::Value* argsArray_ = nullptr;
+  llvm::Value* resultsArray_ = nullptr;
+  llvm::BasicBlock* entry_ = nullptr;
+  std::vector<llvm::BasicBlock*> runBlock_, chainBlock_;
+  llvm::BasicBlock* finish_ = nullptr;
+  std::vector<std::array<llvm::Value*, 4>> registers_;
+  llvm::Value* carrySlot_ = nullptr;
+  std::vector<llvm::Value*> pending_;
+  llvm::Value* live_ = nullptr;       // slot: lanes still in the function
+  llvm::Value* returned_ = nullptr;   // slot: lanes that came to ret (functions only)
+  llvm::Value* budget_ = nullptr;     // slot: back edges of spin loops left
+  llvm::Value* maskSlot_ = nullptr;   // slot: mask_ of the block at hand
+  llvm::Value* mask_ = nullptr;       // i32
+  llvm::Value* effect_ = nullptr;     // i32, when a varying guard is in force
+  llvm::Value* guard_ = nullptr;      // i1 or <32 x i1>, when a guard selects the results
+  uint32_t block_ = 0;
+  const ptx::Instruction* current_ = nullptr;
+  std::map<size_t, llvm::Value*> fields_;
+  std::vector<llvm::Value*> scratch_;
+  std::vector<Cells> varCells_, argCells_, resultCells_;
+  std::vector<uint32_t> localOffsets_;
+  uint32_t localFrame_ = 0;
+  llvm::Value* localFrameBase_ = nullptr;
+};
+
+}  // namespace sonde::softgpu::jit

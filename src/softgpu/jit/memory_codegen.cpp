@@ -1,0 +1,511 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Loads and stores. A uniform address is one scalar access. Lanes that touch
+// consecutive elements are one vector access. Anything else is a hardware
+// gather or scatter where the host has AVX-512, and otherwise a call; so is
+// every access that leaves the device's window or is misaligned, and the helper
+// finds out what to do about it. No lane outside the mask touches memory.
+#include <bit>
+
+#include "softgpu/jit/function_codegen.h"
+
+namespace sonde::softgpu::jit {
+
+using exec::WarpState;
+using llvm::BasicBlock;
+using llvm::FixedVectorType;
+using llvm::Value;
+using ptx::Instruction;
+using ptx::Mod;
+using ptx::Opcode;
+using ptx::Operand;
+using ptx::StateSpace;
+
+namespace {
+
+unsigned log2of(unsigned v) { return static_cast<unsigned>(std::countr_zero(v)); }
+
+uint32_t describe(const MemoryAccess& a) {
+  return static_cast<uint32_t>(a.space) | log2of(a.bytes) << 4 | a.count << 8;
+}
+
+bool isParamSpace(StateSpace s) {
+  return s == StateSpace::param || s == StateSpace::paramFunc || s == StateSpace::paramEntry;
+}
+
+}  // namespace
+
+bool FunctionCodegen::emitMemory(const Instruction& in) {
+  switch (in.op) {
+    case Opcode::ld:
+    case Opcode::ldu:
+      if (isParamSpace(in.space) && in.operands[1].reg == ptx::kNoId) emitParamLoad(in);
+      else emitLoad(in);
+      return true;
+    case Opcode::st:
+      if (in.has(Mod::async)) return false;
+      if (isParamSpace(in.space)) emitParamStore(in);
+      else emitStore(in);
+      return true;
+    default:
+      return false;
+  }
+}
+
+void FunctionCodegen::markPosition(const Instruction& in) {
+  const auto i = static_cast<uint64_t>(&in - function.body.data());
+  b.CreateStore(b.getInt64(uint64_t{index_} << 32 | i), warpPointer(offsetof(WarpState, position)));
+}
+
+void FunctionCodegen::compilerFence() {
+  b.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent, llvm::SyncScope::SingleThread);
+}
+
+MemoryAccess FunctionCodegen::resolveAddress(const Instruction& in, const Operand& address, StateSpace space,
+                                             unsigned bytes, unsigned count) {
+  MemoryAccess a;
+  a.bytes = bytes;
+  a.count = count;
+  a.uniform = flow_.operandUniform(address);
+  if (space == StateSpace::shared || space == StateSpace::sharedCta) a.space = Space::shared;
+  if (space == StateSpace::local) a.space = Space::local;
+  const unsigned saved = lanes;
+  lanes = a.uniform ? 1 : kWarpSize;
+  llvm::Type* t = a.space == Space::generic ? b.getInt64Ty() : b.getInt32Ty();
+  if (address.reg != ptx::kNoId) {
+    Operand base;
+    base.kind = Operand::Kind::reg;
+    base.reg = address.reg;
+    Value* v = loadRegister(address.reg, -1);
+    v = toForm(asType(v, t, false));
+    if (address.offset) v = b.CreateAdd(v, llvm::ConstantInt::get(v->getType(), static_cast<uint64_t>(address.offset), true));
+    a.address = v;
+  } else if (address.ref != Operand::Ref::none) {
+    a.address = asType(symbolAddress(address), t, false);
+  } else {
+    a.address = llvm::ConstantInt::get(t, address.kind == Operand::Kind::address && address.offset == 0
+                                              ? address.imm
+                                              : static_cast<uint64_t>(address.offset));
+  }
+  lanes = saved;
+  if (space == StateSpace::sharedCluster) {
+    a.address = b.CreateAdd(asType(a.address, b.getInt64Ty(), false),
+                            a.uniform ? warpField(offsetof(WarpState, sharedBase), b.getInt64Ty(), "shared_base")
+                                      : splat(warpField(offsetof(WarpState, sharedBase), b.getInt64Ty(), "shared_base")));
+  }
+  return a;
+}
+
+// One compare for range and alignment: rotating the low bits of the distance to
+// the top makes a misaligned address a huge one. `span`: bytes that must fit
+// behind the address.
+Value* FunctionCodegen::scalarInRange(const MemoryAccess& a, Value* address, unsigned span) {
+  const unsigned size = a.bytes * a.count;
+  const unsigned shift = log2of(size);
+  llvm::Type* t = address->getType();
+  Value* distance = address;
+  if (a.space == Space::generic)
+    distance = b.CreateSub(address, warpField(offsetof(WarpState, windowBase), b.getInt64Ty(), "window"));
+  if (shift) {
+    llvm::Value* amount = llvm::ConstantInt::get(t, shift);
+    distance = b.CreateIntrinsic(llvm::Intrinsic::fshr, {t}, {distance, distance, amount});
+  }
+  return b.CreateICmpULT(distance, rangeLimit(a.space, shift, span - size));
+}
+
+// (size of the space - slack) >> shift, made once at the entry.
+Value* FunctionCodegen::rangeLimit(Space space, unsigned shift, unsigned slack) {
+  const size_t key = size_t{1} << 40 | static_cast<size_t>(space) << 36 | size_t{shift} << 24 | slack;
+  if (auto it = fields_.find(key); it != fields_.end()) return it->second;
+  Value* size = nullptr;
+  if (space == Space::generic) size = warpField(offsetof(WarpState, windowSize), b.getInt64Ty(), "window_size");
+  else if (space == Space::shared) size = warpField(offsetof(WarpState, totalSharedBytes), b.getInt32Ty(), "shared_size");
+  else size = warpField(offsetof(WarpState, localLimit), b.getInt32Ty(), "local_size");
+  llvm::IRBuilder<> e(entry_);
+  Value* less = e.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, size, llvm::ConstantInt::get(size->getType(), slack));
+  Value* limit = e.CreateLShr(less, shift);
+  fields_[key] = limit;
+  return limit;
+}
+
+Value* FunctionCodegen::hostBase(Space space) {
+  const size_t key = size_t{2} << 40 | static_cast<size_t>(space);
+  if (auto it = fields_.find(key); it != fields_.end()) return it->second;
+  Value* delta = warpField(offsetof(WarpState, deviceDelta), b.getInt64Ty(), "delta");
+  Value* at = delta;
+  if (space == Space::shared) at = warpField(offsetof(WarpState, sharedBase), b.getInt64Ty(), "shared_base");
+  if (space == Space::local) at = warpField(offsetof(WarpState, localBase), b.getInt64Ty(), "local_base");
+  llvm::IRBuilder<> e(entry_);
+  if (space != Space::generic) at = e.CreateAdd(at, delta);
+  Value* p = e.CreateIntToPtr(at, e.getPtrTy());
+  fields_[key] = p;
+  return p;
+}
+
+// Byte offset of each lane's local memory, <32 x i32>.
+Value* FunctionCodegen::localLaneOffsets() {
+  const size_t key = size_t{3} << 40;
+  if (auto it = fields_.find(key); it != fields_.end()) return it->second;
+  Value* stride = warpField(offsetof(WarpState, localStride), b.getInt64Ty(), "local_stride");
+  llvm::IRBuilder<> e(entry_);
+  std::vector<llvm::Constant*> iota;
+  for (unsigned l = 0; l < kWarpSize; ++l) iota.push_back(e.getInt32(l));
+  Value* v = e.CreateMul(e.CreateVectorSplat(kWarpSize, e.CreateTrunc(stride, e.getInt32Ty())), llvm::ConstantVector::get(iota));
+  fields_[key] = v;
+  return v;
+}
+
+Value* FunctionCodegen::scalarPointer(const MemoryAccess& a, Value* address) {
+  if (a.space != Space::generic) address = b.CreateZExt(address, b.getInt64Ty());
+  return b.CreateGEP(b.getInt8Ty(), hostBase(a.space), address);
+}
+
+// <32 x ptr> of the bytes themselves.
+Value* FunctionCodegen::lanePointers(const MemoryAccess& a) {
+  Value* address = a.uniform ? splat(a.address) : a.address;
+  if (a.space == Space::local) address = b.CreateAdd(address, localLaneOffsets());
+  return b.CreateGEP(b.getInt8Ty(), hostBase(a.space), address);
+}
+
+// The addresses as the helpers take them: within the space for shared and
+// local, 64 bits wide.
+Value* FunctionCodegen::genericAddresses(const MemoryAccess& a) {
+  Value* v = a.uniform ? splat(a.address) : a.address;
+  return asType(v, b.getInt64Ty(), false);
+}
+
+namespace {
+llvm::Constant* laneOffsets(llvm::Type* scalar, unsigned step) {
+  std::vector<llvm::Constant*> v;
+  for (unsigned l = 0; l < kWarpSize; ++l) v.push_back(llvm::ConstantInt::get(scalar, uint64_t{l} * step));
+  return llvm::ConstantVector::get(v);
+}
+}  // namespace
+
+// i1: the lanes of `active` address consecutive elements, counted from lane 0,
+// and the whole row lies in range.
+Value* FunctionCodegen::contiguous(const MemoryAccess& a, Value* active) {
+  const unsigned size = a.bytes * a.count;
+  llvm::Type* scalar = a.address->getType()->getScalarType();
+  Value* first = b.CreateExtractElement(a.address, uint64_t{0});
+  first = b.CreateFreeze(first);
+  Value* expected = b.CreateAdd(splat(first), laneOffsets(scalar, size));
+  Value* same = bitsOf(b.CreateICmpEQ(a.address, expected));
+  Value* all = b.CreateICmpEQ(b.CreateOr(same, b.CreateNot(active)), b.getInt32(~0u));
+  return b.CreateAnd(all, scalarInRange(a, first, size * kWarpSize));
+}
+
+// i1: every active lane's access lies in range and is aligned.
+Value* FunctionCodegen::lanesInRange(const MemoryAccess& a, Value* active) {
+  const unsigned size = a.bytes * a.count;
+  const unsigned shift = log2of(size);
+  if (a.uniform) return scalarInRange(a, a.address, size);
+  Value* distance = a.address;
+  if (a.space == Space::generic)
+    distance = b.CreateSub(distance, splat(warpField(offsetof(WarpState, windowBase), b.getInt64Ty(), "window")));
+  if (shift)
+    distance = b.CreateIntrinsic(llvm::Intrinsic::fshr, {distance->getType()},
+                                 {distance, distance, llvm::ConstantInt::get(distance->getType(), shift)});
+  Value* ok = bitsOf(b.CreateICmpULT(distance, splat(rangeLimit(a.space, shift, 0))));
+  return b.CreateICmpEQ(b.CreateOr(ok, b.CreateNot(active)), b.getInt32(~0u));
+}
+
+std::vector<Value*> FunctionCodegen::loadUniform(const MemoryAccess& a, llvm::Type* element) {
+  auto& c = b.getContext();
+  BasicBlock* fast = BasicBlock::Create(c, "ld_fast", target_);
+  BasicBlock* slow = BasicBlock::Create(c, "ld_slow", target_);
+  BasicBlock* done = BasicBlock::Create(c, "ld_done", target_);
+  b.CreateCondBr(scalarInRange(a, a.address, a.bytes * a.count), fast, slow);
+  std::vector<Value*> viaFast, viaSlow, result;
+  b.SetInsertPoint(fast);
+  Value* p = scalarPointer(a, a.address);
+  for (unsigned i = 0; i < a.count; ++i)
+    viaFast.push_back(b.CreateAlignedLoad(element, b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), p, i * a.bytes), llvm::Align(a.bytes)));
+  b.CreateBr(done);
+  b.SetInsertPoint(slow);
+  Value* out = scratch(1);
+  b.CreateCall(k_.helper("sonde_load1", b.getVoidTy(), {b.getPtrTy(), b.getInt64Ty(), b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy()}),
+               {warp_, asType(a.address, b.getInt64Ty(), false), effectMask(), b.getInt32(describe(a)), out});
+  for (unsigned i = 0; i < a.count; ++i)
+    viaSlow.push_back(b.CreateAlignedLoad(element, b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), out, i * a.bytes), llvm::Align(a.bytes)));
+  b.CreateBr(done);
+  b.SetInsertPoint(done);
+  for (unsigned i = 0; i < a.count; ++i) {
+    llvm::PHINode* phi = b.CreatePHI(element, 2);
+    phi->addIncoming(viaFast[i], fast);
+    phi->addIncoming(viaSlow[i], slow);
+    result.push_back(phi);
+  }
+  return result;
+}
+
+std::vector<Value*> FunctionCodegen::loadVarying(const MemoryAccess& a, llvm::Type* element) {
+  auto& c = b.getContext();
+  llvm::Type* vector = FixedVectorType::get(element, kWarpSize);
+  Value* active = effectMask();
+  BasicBlock* done = BasicBlock::Create(c, "ld_done", target_);
+  struct Way {
+    BasicBlock* from;
+    std::vector<Value*> values;
+  };
+  std::vector<Way> ways;
+
+  if (!a.uniform && a.bytes <= 8) {
+    BasicBlock* row = BasicBlock::Create(c, "ld_row", target_);
+    BasicBlock* other = BasicBlock::Create(c, "ld_other", target_);
+    Value* is = contiguous(a, active);
+    if (!avx512 || a.count > 1) is = b.CreateAnd(is, b.CreateICmpEQ(active, b.getInt32(~0u)));
+    b.CreateCondBr(is, row, other);
+    b.SetInsertPoint(row);
+    Value* p = scalarPointer(a, b.CreateExtractElement(a.address, uint64_t{0}));
+    std::vector<Value*> values;
+    if (a.count > 1) {
+      Value* all = b.CreateAlignedLoad(FixedVectorType::get(element, kWarpSize * a.count), p, llvm::Align(a.bytes * a.count));
+      for (unsigned i = 0; i < a.count; ++i) {
+        llvm::SmallVector<int, 32> pick;
+        for (unsigned l = 0; l < kWarpSize; ++l) pick.push_back(static_cast<int>(l * a.count + i));
+        values.push_back(b.CreateShuffleVector(all, pick));
+      }
+    } else if (avx512) {
+      values.push_back(b.CreateMaskedLoad(vector, p, llvm::Align(a.bytes), maskVector(active), llvm::Constant::getNullValue(vector)));
+    } else {
+      values.push_back(b.CreateAlignedLoad(vector, p, llvm::Align(a.bytes)));
+    }
+    b.CreateBr(done);
+    ways.push_back({row, std::move(values)});
+    b.SetInsertPoint(other);
+  }
+  if (avx512 && (a.bytes == 4 || a.bytes == 8)) {
+    BasicBlock* gather = BasicBlock::Create(c, "ld_gather", target_);
+    BasicBlock* slow = BasicBlock::Create(c, "ld_slow", target_);
+    b.CreateCondBr(lanesInRange(a, active), gather, slow);
+    b.SetInsertPoint(gather);
+    Value* pointers = lanePointers(a);
+    std::vector<Value*> values;
+    for (unsigned i = 0; i < a.count; ++i) {
+      Value* p = i ? b.CreateGEP(b.getInt8Ty(), pointers, b.getInt64(i * a.bytes)) : pointers;
+      values.push_back(b.CreateMaskedGather(vector, p, llvm::Align(a.bytes), maskVector(active), llvm::Constant::getNullValue(vector)));
+    }
+    b.CreateBr(done);
+    ways.push_back({gather, std::move(values)});
+    b.SetInsertPoint(slow);
+  }
+  Value* addresses = spill(genericAddresses(a), 0);
+  Value* out = scratch(1);
+  b.CreateCall(k_.helper("sonde_load", b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy()}),
+               {warp_, addresses, active, b.getInt32(describe(a)), out});
+  std::vector<Value*> values;
+  for (unsigned i = 0; i < a.count; ++i)
+    values.push_back(b.CreateAlignedLoad(vector, b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), out, i * a.bytes * kWarpSize), llvm::Align(32)));
+  ways.push_back({b.GetInsertBlock(), std::move(values)});
+  b.CreateBr(done);
+
+  b.SetInsertPoint(done);
+  std::vector<Value*> result;
+  for (unsigned i = 0; i < a.count; ++i) {
+    llvm::PHINode* phi = b.CreatePHI(vector, static_cast<unsigned>(ways.size()));
+    for (const Way& w : ways) phi->addIncoming(w.values[i], w.from);
+    result.push_back(phi);
+  }
+  return result;
+}
+
+void FunctionCodegen::storeUniform(const MemoryAccess& a, const std::vector<Value*>& values) {
+  auto& c = b.getContext();
+  BasicBlock* fast = BasicBlock::Create(c, "st_fast", target_);
+  BasicBlock* slow = BasicBlock::Create(c, "st_slow", target_);
+  BasicBlock* done = BasicBlock::Create(c, "st_done", target_);
+  // All lanes write one place: the last one wins.
+  std::vector<Value*> scalars;
+  for (Value* v : values) {
+    if (v->getType()->isVectorTy()) {
+      Value* leading = b.CreateIntrinsic(llvm::Intrinsic::ctlz, {b.getInt32Ty()}, {effectMask(), b.getTrue()});
+      v = b.CreateExtractElement(v, b.CreateSub(b.getInt32(31), leading));
+    }
+    scalars.push_back(v);
+  }
+  b.CreateCondBr(scalarInRange(a, a.address, a.bytes * a.count), fast, slow);
+  b.SetInsertPoint(fast);
+  Value* p = scalarPointer(a, a.address);
+  for (unsigned i = 0; i < a.count; ++i)
+    b.CreateAlignedStore(scalars[i], b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), p, i * a.bytes), llvm::Align(a.bytes));
+  b.CreateBr(done);
+  b.SetInsertPoint(slow);
+  Value* from = scratch(1);
+  for (unsigned i = 0; i < a.count; ++i)
+    b.CreateAlignedStore(scalars[i], b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), from, i * a.bytes), llvm::Align(a.bytes));
+  b.CreateCall(k_.helper("sonde_store1", b.getVoidTy(), {b.getPtrTy(), b.getInt64Ty(), b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy()}),
+               {warp_, asType(a.address, b.getInt64Ty(), false), effectMask(), b.getInt32(describe(a)), from});
+  b.CreateBr(done);
+  b.SetInsertPoint(done);
+}
+
+void FunctionCodegen::storeVarying(const MemoryAccess& a, const std::vector<Value*>& values) {
+  auto& c = b.getContext();
+  Value* active = effectMask();
+  BasicBlock* done = BasicBlock::Create(c, "st_done", target_);
+  std::vector<Value*> rows;
+  for (Value* v : values) rows.push_back(v->getType()->isVectorTy() ? v : splat(v));
+
+  if (!a.uniform && a.bytes <= 8) {
+    BasicBlock* row = BasicBlock::Create(c, "st_row", target_);
+    BasicBlock* other = BasicBlock::Create(c, "st_other", target_);
+    Value* is = contiguous(a, active);
+    Value* full = b.CreateICmpEQ(active, b.getInt32(~0u));
+    if (!avx512 || a.count > 1) is = b.CreateAnd(is, full);
+    b.CreateCondBr(is, row, other);
+    b.SetInsertPoint(row);
+    Value* p = scalarPointer(a, b.CreateExtractElement(a.address, uint64_t{0}));
+    if (a.count > 1) {
+      Value* all = rows[0];
+      // Interleave pairwise: vectors of 32 lanes to one of 32 * count.
+      if (a.count == 2) {
+        llvm::SmallVector<int, 64> pick;
+        for (unsigned l = 0; l < kWarpSize; ++l) {
+          pick.push_back(static_cast<int>(l));
+          pick.push_back(static_cast<int>(kWarpSize + l));
+        }
+        all = b.CreateShuffleVector(rows[0], rows[1], pick);
+      } else {
+        std::vector<Value*> parts = rows;
+        while (parts.size() > 1) {
+          std::vector<Value*> next;
+          for (size_t i = 0; i + 1 < parts.size(); i += 2) next.push_back(concat(parts[i], parts[i + 1]));
+          parts = std::move(next);
+        }
+        llvm::SmallVector<int, 256> pick;
+        for (unsigned l = 0; l < kWarpSize; ++l)
+          for (unsigned i = 0; i < a.count; ++i) pick.push_back(static_cast<int>(i * kWarpSize + l));
+        all = b.CreateShuffleVector(parts[0], pick);
+      }
+      b.CreateAlignedStore(all, p, llvm::Align(a.bytes * a.count));
+      b.CreateBr(done);
+    } else if (avx512) {
+      // A masked store costs several times a plain one.
+      BasicBlock* plain = BasicBlock::Create(c, "st_plain", target_);
+      BasicBlock* masked = BasicBlock::Create(c, "st_masked", target_);
+      b.CreateCondBr(full, plain, masked);
+      b.SetInsertPoint(plain);
+      b.CreateAlignedStore(rows[0], p, llvm::Align(a.bytes));
+      b.CreateBr(done);
+      b.SetInsertPoint(masked);
+      b.CreateMaskedStore(rows[0], p, llvm::Align(a.bytes), maskVector(active));
+      b.CreateBr(done);
+    } else {
+      b.CreateAlignedStore(rows[0], p, llvm::Align(a.bytes));
+      b.CreateBr(done);
+    }
+    b.SetInsertPoint(other);
+  }
+  if (avx512 && (a.bytes == 4 || a.bytes == 8)) {
+    BasicBlock* scatter = BasicBlock::Create(c, "st_scatter", target_);
+    BasicBlock* slow = BasicBlock::Create(c, "st_slow", target_);
+    b.CreateCondBr(lanesInRange(a, active), scatter, slow);
+    b.SetInsertPoint(scatter);
+    Value* pointers = lanePointers(a);
+    for (unsigned i = 0; i < a.count; ++i) {
+      Value* p = i ? b.CreateGEP(b.getInt8Ty(), pointers, b.getInt64(i * a.bytes)) : pointers;
+      b.CreateMaskedScatter(rows[i], p, llvm::Align(a.bytes), maskVector(active));
+    }
+    b.CreateBr(done);
+    b.SetInsertPoint(slow);
+  }
+  Value* addresses = spill(genericAddresses(a), 0);
+  Value* from = scratch(1);
+  for (unsigned i = 0; i < a.count; ++i)
+    b.CreateAlignedStore(rows[i], b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), from, i * a.bytes * kWarpSize), llvm::Align(32));
+  b.CreateCall(k_.helper("sonde_store", b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy()}),
+               {warp_, addresses, active, b.getInt32(describe(a)), from});
+  b.CreateBr(done);
+  b.SetInsertPoint(done);
+}
+
+Value* FunctionCodegen::concat(Value* x, Value* y) {
+  const unsigned n = llvm::cast<FixedVectorType>(x->getType())->getNumElements();
+  llvm::SmallVector<int, 256> pick;
+  for (unsigned i = 0; i < 2 * n; ++i) pick.push_back(static_cast<int>(i));
+  return b.CreateShuffleVector(x, y, pick);
+}
+
+void FunctionCodegen::emitLoad(const Instruction& in) {
+  const ptx::ScalarType t = in.type();
+  const unsigned bytes = ptx::bitsOf(t) / 8;
+  if (bytes == 0 || bytes > 16) unsupported(in, "a load of this type");
+  const bool wide = bytes == 16;  // b128: two halves
+  const unsigned count = in.vectorWidth * (wide ? 2 : 1);
+  markPosition(in);
+  const bool ordered = in.has(Mod::volatile_) || in.has(Mod::relaxed) || in.has(Mod::acquire) || in.has(Mod::mmio);
+  if (ordered) compilerFence();
+  StateSpace space = in.space;
+  if (isParamSpace(space)) space = StateSpace::none;
+  MemoryAccess a = resolveAddress(in, in.operands[1], space, wide ? 8 : bytes, count);
+  if (countingMemory()) countAccess(in, a, false);
+  llvm::Type* element = wide ? b.getInt64Ty() : scalarType(t);
+  const bool scalar = a.uniform && a.space != Space::local;
+  std::vector<Value*> values = scalar ? loadUniform(a, element) : loadVarying(a, element);
+  if (ordered) compilerFence();
+  lanes = scalar ? 1 : kWarpSize;
+  if (wide) {
+    std::vector<Value*> joined;
+    for (size_t i = 0; i + 1 < values.size(); i += 2) {
+      llvm::Type* w = form(b.getInt128Ty());
+      joined.push_back(b.CreateOr(b.CreateZExt(values[i], w), b.CreateShl(b.CreateZExt(values[i + 1], w), 64)));
+    }
+    values = std::move(joined);
+  }
+  const Operand& d = in.operands[0];
+  if (d.kind == Operand::Kind::vector) {
+    for (size_t i = 0; i < d.elements.size() && i < values.size(); ++i) store(d.elements[i], values[i], t);
+  } else if (values.size() == 1) {
+    store(d, values[0], t);
+  } else {
+    for (size_t i = 0; i < values.size(); ++i) {  // a .v2/.v4 register
+      Operand part = d;
+      part.component = static_cast<int8_t>(i);
+      store(part, values[i], t);
+    }
+  }
+}
+
+void FunctionCodegen::emitStore(const Instruction& in) {
+  const ptx::ScalarType t = in.type();
+  const unsigned bytes = ptx::bitsOf(t) / 8;
+  if (bytes == 0 || bytes > 16) unsupported(in, "a store of this type");
+  const bool wide = bytes == 16;
+  const unsigned count = in.vectorWidth * (wide ? 2 : 1);
+  markPosition(in);
+  const bool ordered = in.has(Mod::volatile_) || in.has(Mod::relaxed) || in.has(Mod::release) || in.has(Mod::mmio);
+  if (ordered) compilerFence();
+  MemoryAccess a = resolveAddress(in, in.operands[0], in.space, wide ? 8 : bytes, count);
+  if (countingMemory()) countAccess(in, a, true);
+  const Operand& d = in.operands[1];
+  std::vector<Operand> parts;
+  if (d.kind == Operand::Kind::vector) {
+    parts = d.elements;
+  } else if (in.vectorWidth > 1) {
+    for (unsigned i = 0; i < in.vectorWidth; ++i) {
+      parts.push_back(d);
+      parts.back().component = static_cast<int8_t>(i);
+    }
+  } else {
+    parts.push_back(d);
+  }
+  bool uniformData = true;
+  for (const Operand& o : parts) uniformData &= flow_.operandUniform(o);
+  lanes = uniformData && a.uniform && a.space != Space::local ? 1 : kWarpSize;
+  std::vector<Value*> values;
+  for (const Operand& o : parts) {
+    Value* v = source(o, t);
+    if (!wide) {
+      values.push_back(v);
+      continue;
+    }
+    values.push_back(b.CreateTrunc(v, form(b.getInt64Ty())));
+    values.push_back(b.CreateTrunc(b.CreateLShr(v, 64), form(b.getInt64Ty())));
+  }
+  if (a.uniform && a.space != Space::local) storeUniform(a, values);
+  else storeVarying(a, values);
+  if (ordered) compilerFence();
+}
+
+}  // namespace sonde::softgpu::jit
