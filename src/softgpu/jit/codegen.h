@@ -15,6 +15,7 @@
 #include "ptx/ast.h"
 #include "softgpu/exec/counters.h"
 #include "softgpu/exec/warp_state.h"
+#include "softgpu/jit/codegen_tokens.h"
 #include "softgpu/jit/counter_plan.h"
 #include "softgpu/jit/emit_context.h"
 #include "softgpu/jit/flow.h"
@@ -35,15 +36,14 @@ struct KernelLayout {
   uint32_t localBytes = 0;                         // deepest static path of local frames
   bool recursive = false, indirectCalls = false;
   bool calleesExit = false;                        // a called function holds an exit
-  bool mayYield = false;                           // warps need stacks of their own
+  bool mayYield = false;                           // barriers or spin loops
+  bool spins = false;                              // may wait for other blocks
+  uint32_t paramCopyBytes = 0;                     // the parameters' address is taken
   bool usesGridSync = false;
 };
 KernelLayout layoutOf(const ptx::Module& module, uint32_t kernel);
 // Bytes and offsets of a function's local variables.
 uint32_t localFrame(const ptx::Function& function, std::vector<uint32_t>* offsets = nullptr);
-
-// Addresses of functions are tokens, checked at the call.
-inline constexpr uint64_t functionToken(uint32_t function) { return 0x10000u + uint64_t{function} * 16; }
 
 class KernelCodegen {
  public:

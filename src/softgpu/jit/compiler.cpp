@@ -153,7 +153,8 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine, bool quick) {
 }
 
 std::string metaOf(const CompiledKernel& k) {
-  std::string s = std::to_string(k.mayYield) + " " + std::to_string(k.recursive) + " " +
+  std::string s = std::to_string(k.mayYield + 2 * k.spins) + " " + std::to_string(k.recursive) + " " +
+                  std::to_string(k.paramCopyBytes) + " " +
                   std::to_string(k.staticSharedBytes) + " " + std::to_string(k.localBytes) + " " +
                   std::to_string(k.stackBytes) + "\n";
   return s + k.counters.serialize();
@@ -161,10 +162,11 @@ std::string metaOf(const CompiledKernel& k) {
 
 bool parseMeta(const std::string& text, CompiledKernel& k) {
   int yields = 0, recursive = 0, used = 0;
-  if (std::sscanf(text.c_str(), "%d %d %u %u %u\n%n", &yields, &recursive, &k.staticSharedBytes, &k.localBytes,
-                  &k.stackBytes, &used) != 5)
+  if (std::sscanf(text.c_str(), "%d %d %u %u %u %u\n%n", &yields, &recursive, &k.paramCopyBytes, &k.staticSharedBytes, &k.localBytes,
+                  &k.stackBytes, &used) != 6)
     return false;
-  k.mayYield = yields;
+  k.mayYield = yields & 1;
+  k.spins = yields & 2;
   k.recursive = recursive;
   return CounterPlan::parse(text.substr(static_cast<size_t>(used)), k.counters);
 }
@@ -245,6 +247,8 @@ CompileResult compileKernel(const CompileRequest& request, std::span<const Runti
     module = codegen.generate();
     kernel->counters = codegen.counters;
     kernel->mayYield = codegen.layout.mayYield;
+    kernel->spins = codegen.layout.spins;
+    kernel->paramCopyBytes = codegen.layout.paramCopyBytes;
     kernel->recursive = codegen.layout.recursive;
     kernel->staticSharedBytes = codegen.layout.staticSharedBytes;
     kernel->localBytes = codegen.layout.localBytes;

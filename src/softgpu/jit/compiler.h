@@ -26,7 +26,9 @@ struct RuntimeSymbol {
 struct CompiledKernel {
   exec::WarpFunction entry = nullptr;
   CounterPlan counters;
-  bool mayYield = false;         // warps need stacks of their own
+  bool mayYield = false;         // barriers or spin loops: several warps need stacks of their own
+  bool spins = false;            // may wait for other blocks
+  uint32_t paramCopyBytes = 0;   // parameters that must lie in device memory
   bool recursive = false;        // needs room on the local stacks beyond localBytes
   uint32_t staticSharedBytes = 0, localBytes = 0;
   uint32_t stackBytes = 0;       // estimate of the host stack for one warp

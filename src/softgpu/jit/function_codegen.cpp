@@ -30,6 +30,8 @@ FunctionCodegen::FunctionCodegen(KernelCodegen& kernel, llvm::IRBuilder<>& build
       flow_(kernel.module, kernel.module.functions[functionIndex], isKernel_) {
   avx512 = kernel.features.avx512;
   canonicalNan = kernel.features.canonicalNan;
+  k_.layout.mayYield |= flow_.mayYield;
+  for (bool spins : flow_.spinHeader) k_.layout.spins |= spins;
 }
 
 void FunctionCodegen::unsupported(const Instruction& in, const std::string& why) const {

@@ -276,6 +276,7 @@ Value* FunctionCodegen::symbolAddress(const Operand& o) {
       break;
     case Operand::Ref::param:
       if (isKernel_) {
+        k_.layout.paramCopyBytes = function.paramBytes;
         address = b.CreateAdd(warpField(offsetof(WarpState, paramGeneric), b.getInt64Ty(), "params_at"),
                               b.getInt64(function.paramOffsets[o.refId]));
         break;

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softgpu/exec/cta.h"
+
+#include <sched.h>
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "softgpu/exec/device_memory.h"
+#include "softgpu/exec/faults.h"
+#include "softgpu/exec/program_impl.h"
+#include "softgpu/memory/address_space.h"
+
+namespace sonde::softgpu::exec {
+
+thread_local Cta* currentCta = nullptr;
+
+namespace {
+
+void warpMain(void* argument) {
+  auto* warp = static_cast<WarpState*>(argument);
+  Cta& cta = *warp->cta;
+  fiberStarted(cta.scheduler);
+  cta.grid->kernel->entry(warp, warp->initialMask, nullptr, nullptr);
+  WarpControl& control = cta.control[warp->warpid];
+  control.status = WarpStatus::done;
+  --cta.liveWarps;
+  switchFiber(control.fiber, cta.scheduler, true);
+  __builtin_unreachable();
+}
+
+}  // namespace
+
+Cta::Cta() = default;
+
+Cta::~Cta() {
+  for (WarpControl& c : control) releaseFiber(c.fiber);
+}
+
+bool Cta::attach(GridRun& g, unsigned slot) {
+  grid = &g;
+  if (attachedSerial_ == g.serial) return true;
+  attachedSerial_ = 0;
+  fibers = g.fibers;
+  warps = g.warpsPerBlock;
+  if (warps > capacity_) {
+    storage_ = std::make_unique<WarpState[]>(warps);
+    for (WarpControl& c : control) releaseFiber(c.fiber);
+    control = std::vector<WarpControl>(warps);
+    capacity_ = warps;
+  }
+  states = storage_.get();
+  const auto& space = memory::AddressSpace::get();
+  uint64_t sharedBase = 0, localBase = 0;
+  if (!DeviceScratch::get().shared(slot, g.sharedBytes, sharedBase)) return false;
+  const uint64_t perWarp = g.localStride * kLanes;
+  if (!DeviceScratch::get().local(slot, perWarp * warps + g.kernel->paramCopyBytes, localBase)) return false;
+  const uint64_t paramAt = localBase + perWarp * warps;
+  if (g.kernel->paramCopyBytes && g.params)
+    std::memcpy(space.deviceView(paramAt), g.params, g.kernel->paramCopyBytes);
+  if (fibers)
+    for (uint32_t w = 0; w < warps; ++w)
+      if (!control[w].stack.reserve(g.kernel->stackBytes)) return false;
+
+  const LaunchRequest& r = *g.request;
+  const uint32_t threads = g.threadsPerBlock;
+  for (uint32_t w = 0; w < warps; ++w) {
+    WarpState& s = states[w];
+    std::memset(static_cast<void*>(&s), 0, sizeof s);
+    for (uint32_t l = 0; l < kLanes; ++l) {
+      const uint32_t linear = w * kLanes + l;
+      s.tid[0][l] = static_cast<int32_t>(linear % r.block.x);
+      s.tid[1][l] = static_cast<int32_t>(linear / r.block.x % r.block.y);
+      s.tid[2][l] = static_cast<int32_t>(linear / r.block.x / r.block.y);
+      if (linear < threads) s.initialMask |= 1u << l;
+    }
+    const Dim3* from[] = {&r.grid, &r.block};
+    uint32_t* to[] = {s.nctaid, s.ntid};
+    for (int i = 0; i < 2; ++i) {
+      to[i][0] = from[i]->x;
+      to[i][1] = from[i]->y;
+      to[i][2] = from[i]->z;
+    }
+    const bool cluster = r.cluster.x != 0;
+    const uint32_t c[3] = {cluster ? r.cluster.x : 1, cluster ? r.cluster.y : 1, cluster ? r.cluster.z : 1};
+    const uint32_t n[3] = {r.grid.x, r.grid.y, r.grid.z};
+    for (int i = 0; i < 3; ++i) {
+      s.clusterNctaid[i] = c[i];
+      s.nclusterid[i] = n[i] / c[i];
+    }
+    s.clusterSize = c[0] * c[1] * c[2];
+    s.explicitCluster = cluster;
+    s.nsmid = g.smCount;
+    s.warpid = w;
+    s.nwarpid = (r.device ? r.device->maxWarpsPerSm : 64);
+    s.gridid = r.gridId;
+    s.dynamicSharedBytes = r.dynamicSharedBytes;
+    s.totalSharedBytes = g.sharedBytes;
+    s.windowBase = space.all.base;
+    s.windowSize = space.all.size;
+    s.deviceDelta = static_cast<uint64_t>(space.deviceDelta);
+    s.sharedBase = sharedBase;
+    s.sharedWindowBase = space.shared.base;
+    s.sharedWindowSize = space.shared.size;
+    s.localBase = localBase + perWarp * w;
+    s.localStride = g.localStride;
+    s.localLimit = static_cast<uint32_t>(g.localStride);
+    s.localWindowBase = space.local.base;
+    s.localWindowSize = space.local.size;
+    s.paramGeneric = paramAt;
+    s.params = g.params;
+    s.globals = g.globals;
+    s.cta = this;
+  }
+  attachedSerial_ = g.serial;
+  return true;
+}
+
+void Cta::start(uint64_t index, uint64_t* counters, uint32_t sm) {
+  block = index;
+  const Dim3& n = grid->request->grid;
+  const auto x = static_cast<uint32_t>(index % n.x);
+  const auto y = static_cast<uint32_t>(index / n.x % n.y);
+  const auto z = static_cast<uint32_t>(index / n.x / n.y);
+  liveWarps = warps;
+  dead = false;
+  active = true;
+  for (uint32_t w = 0; w < warps; ++w) {
+    WarpState& s = states[w];
+    s.ctaid[0] = x;
+    s.ctaid[1] = y;
+    s.ctaid[2] = z;
+    const uint32_t c[3] = {x, y, z};
+    for (int i = 0; i < 3; ++i) {
+      s.clusterid[i] = c[i] / s.clusterNctaid[i];
+      s.clusterCtaid[i] = c[i] % s.clusterNctaid[i];
+    }
+    s.clusterRank = s.clusterCtaid[0] + s.clusterNctaid[0] * (s.clusterCtaid[1] + s.clusterNctaid[1] * s.clusterCtaid[2]);
+    s.smid = sm;
+    s.counters = counters;
+    s.localTop = 0;
+  }
+  if (!fibers) return;
+  for (Barrier& b : barriers) b = {};
+  for (uint32_t w = 0; w < warps; ++w) {
+    control[w].status = WarpStatus::ready;
+    prepareFiber(control[w].fiber, control[w].stack, &warpMain, &states[w]);
+  }
+}
+
+Cta::Step Cta::step() {
+  if (fibers) return stepFibers();
+  currentCta = this;
+  const WarpFunction entry = grid->kernel->entry;
+  if (_setjmp(escape) == 0) {
+    for (uint32_t w = 0; w < warps; ++w) {
+      running = &states[w];
+      entry(running, running->initialMask, nullptr, nullptr);
+    }
+  }
+  running = nullptr;
+  currentCta = nullptr;
+  return Step::finished;
+}
+
+Cta::Step Cta::stepFibers() {
+  bool progressed = false, runnable = false;
+  for (uint32_t w = 0; w < warps && !dead; ++w) {
+    WarpControl& c = control[w];
+    if (c.status != WarpStatus::ready && c.status != WarpStatus::yielded) continue;
+    runnable = true;
+    const bool wasReady = c.status == WarpStatus::ready;
+    c.status = WarpStatus::ready;
+    currentCta = this;
+    running = &states[w];
+    switchFiber(scheduler, c.fiber);
+    running = nullptr;
+    currentCta = nullptr;
+    progressed |= wasReady || c.status != WarpStatus::yielded;
+    if (c.status == WarpStatus::done) {
+      // A warp that has ended counts as arrived where all warps are expected.
+      for (Barrier& b : barriers)
+        if (b.waiting && b.expected == 0 && b.arrivedWarps >= liveWarps) releaseBarrier(*this, b);
+    }
+  }
+  if (dead || liveWarps == 0) return Step::finished;
+  if (!runnable) {
+    reportDeadlock();
+    return Step::finished;
+  }
+  return progressed ? Step::progressed : Step::idle;
+}
+
+void Cta::reportDeadlock() {
+  // Name one waiting warp, and who waits where.
+  std::string text;
+  const WarpState* first = nullptr;
+  for (uint32_t id = 0; id < kBarriers; ++id) {
+    if (!barriers[id].waiting) continue;
+    text += fmt::format("{}barrier {} has {} of {} threads; waiting warps:", text.empty() ? "" : "; ", id, barriers[id].arrivedThreads,
+                        barriers[id].expected ? barriers[id].expected : liveWarps * kLanes);
+    for (uint32_t w = 0; w < warps; ++w)
+      if (control[w].status == WarpStatus::atBarrier && control[w].barrier == id) {
+        if (!first) first = &states[w];
+        Fault at;
+        grid->program->locate(states[w].position, at);
+        text += fmt::format(" {} (PTX line {})", w, at.pos.line);
+      }
+  }
+  if (!first) first = &states[0];
+  recordFault(*grid, *first, kErrorTimeout, 0, 0, fmt::format("deadlock: {}", text).c_str());
+  dead = true;
+}
+
+void releaseBarrier(Cta& cta, Barrier& b) {
+  const auto id = static_cast<uint32_t>(&b - cta.barriers);
+  for (uint32_t w = 0; w < cta.warps; ++w) {
+    WarpControl& c = cta.control[w];
+    if (c.status != WarpStatus::atBarrier || c.barrier != id) continue;
+    c.status = WarpStatus::ready;
+    c.barrierResult = c.barrierResult == 2 ? b.popc : c.barrierResult == 3 ? b.andBits : b.orBits;
+  }
+  b = {};
+}
+
+void yieldWarp(WarpState* warp) {
+  Cta& cta = *warp->cta;
+  if (cta.grid->failed.load(std::memory_order_relaxed)) leaveWarp(warp);
+  if (!cta.fibers) {
+    sched_yield();
+    return;
+  }
+  WarpControl& c = cta.control[warp->warpid];
+  c.status = WarpStatus::yielded;
+  switchFiber(c.fiber, cta.scheduler);
+}
+
+uint32_t arriveAtBarrier(WarpState* warp, uint32_t mask, uint32_t id, uint32_t count, uint32_t kind, uint32_t votes) {
+  Cta& cta = *warp->cta;
+  if (id >= kBarriers) raiseFault(warp, kErrorIllegalInstruction, mask, id, "a barrier number above 15");
+  if (count % kLanes) raiseFault(warp, kErrorIllegalInstruction, mask, count, "a barrier thread count that is not a multiple of 32");
+  const uint32_t here = warp->initialMask;
+  if (!cta.fibers) {  // the only warp
+    if (count > kLanes && kind != 1) raiseFault(warp, kErrorTimeout, mask, id, "a barrier that waits for more threads than the block has");
+    return kind == 2 ? static_cast<uint32_t>(__builtin_popcount(votes & mask)) : kind == 3 ? (votes & mask) == mask : (votes & mask) != 0;
+  }
+  (void)here;
+  Barrier& b = cta.barriers[id];
+  WarpControl& c = cta.control[warp->warpid];
+  if (b.arrivedWarps == 0) b.expected = count;
+  b.arrivedWarps += 1;
+  b.arrivedThreads += kLanes;
+  b.popc += static_cast<uint32_t>(__builtin_popcount(votes & mask));
+  b.andBits &= (votes & mask) == mask;
+  b.orBits |= (votes & mask) != 0;
+  const bool complete = b.expected ? b.arrivedThreads >= b.expected : b.arrivedWarps >= cta.liveWarps;
+  if (kind == 1) {
+    if (complete) releaseBarrier(cta, b);
+    return 0;
+  }
+  if (complete) {
+    const uint32_t result = kind == 2 ? b.popc : kind == 3 ? b.andBits : b.orBits;
+    releaseBarrier(cta, b);
+    return result;
+  }
+  b.waiting += 1;
+  c.status = WarpStatus::atBarrier;
+  c.barrier = id;
+  c.barrierResult = kind;
+  switchFiber(c.fiber, cta.scheduler);
+  return c.barrierResult;
+}
+
+}  // namespace sonde::softgpu::exec

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One CTA (thread block) on one host thread: its warps, their stacks, its
+// barriers, its shared and local memory. A worker owns a few of these and uses
+// them for block after block.
+#pragma once
+
+#include <csetjmp>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "softgpu/exec/fiber.h"
+#include "softgpu/exec/grid.h"
+#include "softgpu/exec/warp_state.h"
+
+namespace sonde::softgpu::exec {
+
+inline constexpr uint32_t kBarriers = 16;
+
+enum class WarpStatus : uint8_t { ready, yielded, atBarrier, done };
+
+struct Barrier {
+  uint32_t arrivedThreads = 0;
+  uint32_t arrivedWarps = 0;
+  uint32_t expected = 0;        // threads; 0: all warps of the block that still run
+  uint32_t waiting = 0;         // warps
+  uint32_t popc = 0, andBits = 1, orBits = 0;
+};
+
+struct WarpControl {
+  Fiber fiber;
+  FiberStack stack;
+  WarpStatus status = WarpStatus::done;
+  uint32_t barrier = 0;
+  uint32_t barrierResult = 0;
+};
+
+struct Cta {
+  GridRun* grid = nullptr;
+  uint64_t block = 0;
+  uint32_t warps = 0, liveWarps = 0;
+  WarpState* states = nullptr;          // `warps` of them
+  std::vector<WarpControl> control;
+  Barrier barriers[kBarriers];
+  bool fibers = false;                  // warps run on stacks of their own
+  bool dead = false;                    // a fault ended the block
+  Fiber scheduler;
+  WarpState* running = nullptr;
+  std::jmp_buf escape;                  // out of a warp that runs as a plain call
+  std::vector<char> printBuffer;
+  bool active = false;
+
+  Cta();
+  ~Cta();
+  // Makes the CTA run blocks of `grid`: memory, stacks, thread indices. False
+  // when there is not enough memory.
+  bool attach(GridRun& grid, unsigned slot);
+  void start(uint64_t block, uint64_t* counters, uint32_t sm);
+  enum class Step : uint8_t { finished, progressed, idle };
+  // Runs each warp that can go on once (fibers) or the whole block (plain).
+  Step step();
+
+ private:
+  Step stepFibers();
+  void reportDeadlock();
+  std::unique_ptr<WarpState[]> storage_;
+  uint64_t attachedSerial_ = 0;
+  uint32_t capacity_ = 0;
+};
+
+// The CTA whose warp runs on this thread, or null.
+extern thread_local Cta* currentCta;
+
+// Ends the block at hand: records the fault (the first one of the grid wins)
+// and leaves the warp for good.
+[[noreturn]] void raiseFault(WarpState* warp, int32_t error, uint32_t lanes, uint64_t address, const char* what);
+void releaseBarrier(Cta& cta, Barrier& barrier);
+void yieldWarp(WarpState* warp);
+uint32_t arriveAtBarrier(WarpState* warp, uint32_t mask, uint32_t id, uint32_t count, uint32_t kind, uint32_t votes);
+
+}  // namespace sonde::softgpu::exec

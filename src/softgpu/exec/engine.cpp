@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Worker threads and the life of a grid.
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdlib>
+#include <deque>
+#include <thread>
+
+#include "platform/clock.h"
+#include "softgpu/exec/cta.h"
+#include "softgpu/exec/device_memory.h"
+#include "softgpu/exec/faults.h"
+#include "softgpu/exec/program_impl.h"
+#include "softgpu/exec/helpers.h"
+
+namespace sonde::softgpu::exec {
+
+namespace {
+
+bool flag(const char* name) {
+  const char* v = std::getenv(name);
+  return v && *v && *v != '0';
+}
+
+// What a thread needs to run blocks: CTAs to reuse.
+struct WorkerContext {
+  struct Place {
+    std::unique_ptr<Cta> cta = std::make_unique<Cta>();
+    unsigned slot = DeviceScratch::get().takeSlot();
+    ~Place() { DeviceScratch::get().giveSlot(slot); }
+  };
+  std::vector<std::unique_ptr<Place>> places;
+  bool busy = false;  // a nested run() on this thread takes another context
+  Place& place(size_t i) {
+    while (places.size() <= i) places.push_back(std::make_unique<Place>());
+    return *places[i];
+  }
+};
+
+WorkerContext& threadContext() {
+  thread_local WorkerContext context;
+  return context;
+}
+
+class EngineImpl final : public Engine {
+ public:
+  CompileInfo compile(const Program& program, uint32_t kernel, CountLevel level) override {
+    CompileInfo info;
+    static_cast<const ProgramImpl&>(program).compiled(kernel, level, &info);
+    return info;
+  }
+  LaunchOutcome run(const LaunchRequest& request) override;
+  uint32_t occupancy(const Program& program, uint32_t kernel, uint32_t blockThreads, uint64_t dynamicShared,
+                     const model::DeviceModel& device) override;
+  void afterForkInChild() override {
+    // The threads are gone with the parent; what they held is abandoned.
+    state_ = new State();
+  }
+
+ private:
+  struct State {
+    std::mutex mutex;
+    std::condition_variable wake;
+    std::deque<GridRun*> grids;
+    unsigned threads = 0;
+    unsigned idle = 0;
+  };
+  void ensureThreads(State& state);
+  void workerMain(State& state);
+  void runBlocks(GridRun& grid, bool owner);
+
+  State* state_ = new State();
+  std::atomic<uint64_t> serial_{0};
+};
+
+unsigned wantedThreads() {
+  static const unsigned n = [] {
+    if (const char* v = std::getenv("SONDE_THREADS"); v && std::atoi(v) > 0) return static_cast<unsigned>(std::atoi(v));
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set)) + 0u;
+    return std::max(1u, std::thread::hardware_concurrency());
+  }();
+  return n;
+}
+
+void EngineImpl::ensureThreads(State& state) {
+  // Under the mutex. The caller works as well, hence one fewer.
+  while (state.threads + 1 < wantedThreads()) {
+    ++state.threads;
+    std::thread([this, &state] { workerMain(state); }).detach();
+  }
+}
+
+void EngineImpl::workerMain(State& state) {
+  prepareThreadForFaults();
+  std::unique_lock lock(state.mutex);
+  for (;;) {
+    GridRun* grid = nullptr;
+    for (GridRun* g : state.grids)
+      if (g->nextBlock.load(std::memory_order_relaxed) < g->blocks && !g->failed.load(std::memory_order_relaxed)) {
+        grid = g;
+        break;
+      }
+    if (!grid) {
+      ++state.idle;
+      state.wake.wait(lock);
+      --state.idle;
+      continue;
+    }
+    grid->workers.fetch_add(1);
+    lock.unlock();
+    runBlocks(*grid, false);
+    {
+      std::lock_guard g(grid->mutex);
+      grid->workers.fetch_sub(1);
+      grid->done.notify_all();
+    }
+    lock.lock();
+  }
+}
+
+// Takes blocks until there are none left. A block that only waits (for another
+// block, say) does not keep the others of its thread from starting.
+void EngineImpl::runBlocks(GridRun& grid, bool) {
+  WorkerContext& context = threadContext();
+  const bool counting = grid.request->count != CountLevel::off && grid.request->counters;
+  uint64_t* row = nullptr;
+  const uint64_t slots = grid.kernel->counters.slots;
+  if (counting) {
+    auto memory = std::make_unique<uint64_t[]>(slots * grid.smCount);
+    row = memory.get();
+    std::lock_guard lock(grid.mutex);
+    grid.counterRows.push_back(std::move(memory));
+  }
+  auto begin = [&](WorkerContext::Place& place) {
+    if (grid.failed.load(std::memory_order_relaxed)) return false;
+    const uint64_t block = grid.nextBlock.fetch_add(1, std::memory_order_relaxed);
+    if (block >= grid.blocks) return false;
+    Cta& cta = *place.cta;
+    if (!cta.attach(grid, place.slot)) {
+      std::lock_guard lock(grid.mutex);
+      grid.failed = true;
+      if (!grid.outcome.error) {
+        grid.outcome.error = kErrorOutOfMemory;
+        grid.outcome.message = "not enough host memory for the shared or local memory of a block";
+      }
+      return false;
+    }
+    const uint32_t sm = grid.smOf(block);
+    cta.start(block, row ? row + sm * slots : nullptr, sm);
+    return true;
+  };
+  auto finish = [&](Cta& cta) {
+    cta.active = false;
+    if (cta.printBuffer.empty()) return;
+    std::lock_guard lock(grid.mutex);
+    grid.printed.push_back({cta.block, std::string(cta.printBuffer.begin(), cta.printBuffer.end())});
+    cta.printBuffer.clear();
+  };
+  if (!grid.fibers) {
+    WorkerContext::Place& place = context.place(0);
+    while (begin(place)) {
+      place.cta->step();
+      finish(*place.cta);
+    }
+    return;
+  }
+  size_t resident = 0;
+  bool more = true;
+  uint32_t idleRounds = 0;
+  const uint32_t patience = grid.request->cooperative ? 0 : 64;
+  while (true) {
+    if (resident == 0 || (more && idleRounds > patience)) {
+      if (more && begin(context.place(resident))) {
+        ++resident;
+        idleRounds = 0;
+      } else {
+        more = false;
+        if (resident == 0) return;
+      }
+    }
+    bool progressed = false;
+    for (size_t i = 0; i < resident;) {
+      const Cta::Step step = context.places[i]->cta->step();
+      if (step == Cta::Step::finished) {
+        finish(*context.places[i]->cta);
+        std::swap(context.places[i], context.places[resident - 1]);
+        --resident;
+        progressed = true;
+        continue;
+      }
+      progressed |= step == Cta::Step::progressed;
+      ++i;
+    }
+    if (progressed) {
+      idleRounds = 0;
+    } else if (resident) {
+      ++idleRounds;
+      if (!more || idleRounds > patience) sched_yield();
+      if (grid.failed.load(std::memory_order_relaxed)) more = false;
+    }
+  }
+}
+
+LaunchOutcome EngineImpl::run(const LaunchRequest& request) {
+  const auto& program = static_cast<const ProgramImpl&>(*request.program);
+  GridRun grid;
+  grid.outcome.startNs = platform::nowNs();
+  CompileInfo info;
+  grid.kernel = program.compiled(request.kernel, request.count, &info);
+  if (!grid.kernel) {
+    grid.outcome.error = info.error;
+    grid.outcome.message = info.message;
+    grid.outcome.endNs = platform::nowNs();
+    return std::move(grid.outcome);
+  }
+  prepareThreadForFaults();
+  grid.request = &request;
+  grid.program = &program;
+  grid.serial = ++serial_;
+  grid.blocks = request.grid.count();
+  grid.threadsPerBlock = static_cast<uint32_t>(request.block.count());
+  grid.warpsPerBlock = (grid.threadsPerBlock + kLanes - 1) / kLanes;
+  grid.smCount = request.device ? std::max(1u, request.device->smCount) : 1;
+  grid.sharedBytes = grid.kernel->staticSharedBytes + request.dynamicSharedBytes;
+  uint64_t local = grid.kernel->localBytes;
+  if (grid.kernel->recursive) local += request.stackBytes;
+  grid.localStride = (local + 15) / 16 * 16;
+  grid.fibers = request.cooperative || grid.kernel->recursive || (grid.kernel->mayYield && grid.warpsPerBlock > 1) ||
+                (grid.kernel->spins && grid.blocks > 1);
+  static const bool deterministic = flag("SONDE_DETERMINISTIC");
+  grid.deterministic = deterministic;
+  // The packed parameters, padded: code may read to the end of the last word.
+  std::vector<uint8_t> params(std::max<size_t>(program.kernels()[request.kernel].paramBytes, request.params.size()) + 16);
+  std::copy_n(reinterpret_cast<const uint8_t*>(request.params.data()), request.params.size(), params.data());
+  grid.params = params.data();
+  grid.globals = program.addressTable();
+
+  if (grid.blocks > 0 && grid.warpsPerBlock > 0) {
+    State& state = *state_;
+    const bool alone = grid.blocks == 1 || grid.deterministic || wantedThreads() == 1;
+    if (!alone) {
+      std::lock_guard lock(state.mutex);
+      ensureThreads(state);
+      state.grids.push_back(&grid);
+      for (unsigned i = 0; i < std::min<uint64_t>(state.threads, grid.blocks - 1); ++i) state.wake.notify_one();
+    }
+    runBlocks(grid, true);
+    if (!alone) {
+      {
+        std::lock_guard lock(state.mutex);
+        std::erase(state.grids, &grid);
+      }
+      std::unique_lock lock(grid.mutex);
+      grid.done.wait(lock, [&] { return grid.workers.load() == 0; });
+    }
+  }
+
+  if (request.count != CountLevel::off && request.counters) {
+    CounterValues& out = *request.counters;
+    out.instances = std::max(out.instances, grid.smCount);
+    if (out.values.size() < size_t{out.instances} * kRawCounterCount) out.values.resize(size_t{out.instances} * kRawCounterCount);
+    const uint64_t slots = grid.kernel->counters.slots;
+    for (const auto& row : grid.counterRows)
+      for (uint32_t sm = 0; sm < grid.smCount; ++sm)
+        grid.kernel->counters.fold(row.get() + sm * slots, out.values.data() + size_t{sm} * kRawCounterCount);
+  }
+  if (!grid.printed.empty() && request.print) {
+    std::sort(grid.printed.begin(), grid.printed.end(), [](const auto& a, const auto& b) { return a.block < b.block; });
+    for (const auto& p : grid.printed) request.print(p.text);
+  }
+  grid.outcome.endNs = platform::nowNs();
+  return std::move(grid.outcome);
+}
+
+uint32_t EngineImpl::occupancy(const Program& program, uint32_t kernel, uint32_t blockThreads, uint64_t dynamicShared,
+                               const model::DeviceModel& d) {
+  const KernelInfo& k = program.kernels()[kernel];
+  if (blockThreads == 0 || blockThreads > k.maxThreadsPerBlock || blockThreads > d.maxThreadsPerBlock) return 0;
+  const uint32_t warps = (blockThreads + kLanes - 1) / kLanes;
+  uint64_t blocks = std::min(d.maxBlocksPerSm, d.maxWarpsPerSm / warps);
+  // Registers come in units of 256 for each warp.
+  const uint64_t perWarp = (uint64_t{k.registersPerThread} * kLanes + 255) / 256 * 256;
+  if (perWarp) blocks = std::min<uint64_t>(blocks, d.registersPerSm / perWarp / warps);
+  const uint64_t shared = (k.staticSharedBytes + dynamicShared + d.sharedReservedPerBlock + 127) / 128 * 128;
+  if (k.staticSharedBytes + dynamicShared > d.sharedPerBlockOptin) return 0;
+  if (shared) blocks = std::min<uint64_t>(blocks, d.sharedPerSm / shared);
+  return static_cast<uint32_t>(blocks);
+}
+
+}  // namespace
+
+Engine& Engine::get() {
+  static Engine* engine = new EngineImpl();  // its threads outlive static destructors
+  return *engine;
+}
+
+}  // namespace sonde::softgpu::exec

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softgpu/exec/faults.h"
+
+#include <csignal>
+#include <cstdlib>
+#include <mutex>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include "softgpu/exec/program_impl.h"
+#include "softgpu/memory/address_space.h"
+
+namespace sonde::softgpu::exec {
+
+namespace {
+
+struct sigaction previousSegv, previousBus;
+std::atomic<FaultHook> faultHook{nullptr};
+uint64_t spaceBegin = 0, spaceEnd = 0, deviceBegin = 0;
+
+thread_local uint64_t faultAddress = 0;
+thread_local bool faultWrite = false;
+
+// The faulting instruction "calls" this: on the warp's own stack, as if from
+// the code that faulted.
+[[noreturn]] void afterFault() {
+  Cta* cta = currentCta;
+  uint64_t address = faultAddress;
+  if (address >= deviceBegin && address < spaceEnd) address -= deviceBegin - spaceBegin;
+  raiseFault(cta->running, kErrorIllegalAddress, 0, address, faultWrite ? "a write to" : "a read of");
+}
+
+void chain(int number, siginfo_t* info, void* context) {
+  const struct sigaction& previous = number == SIGSEGV ? previousSegv : previousBus;
+  if (previous.sa_flags & SA_SIGINFO) {
+    previous.sa_sigaction(number, info, context);
+    return;
+  }
+  if (previous.sa_handler == SIG_IGN) return;
+  if (previous.sa_handler != SIG_DFL) {
+    previous.sa_handler(number);
+    return;
+  }
+  // The default: put it back and let the access fault again.
+  sigaction(number, &previous, nullptr);
+}
+
+void onFault(int number, siginfo_t* info, void* context) {
+  const int savedErrno = errno;
+  auto* uc = static_cast<ucontext_t*>(context);
+  const auto address = reinterpret_cast<uint64_t>(info->si_addr);
+  const bool write = (uc->uc_mcontext.gregs[REG_ERR] & 2) != 0;
+  const bool ours = info->si_code > 0 && address >= spaceBegin && address < spaceEnd;
+  if (ours)
+    if (FaultHook hook = faultHook.load(std::memory_order_acquire); hook && hook(address, write)) {
+      errno = savedErrno;
+      return;
+    }
+  Cta* cta = currentCta;
+  if (cta && cta->running && info->si_code > 0) {
+    faultAddress = address;
+    faultWrite = write;
+    auto sp = static_cast<uint64_t>(uc->uc_mcontext.gregs[REG_RSP]);
+    sp = ((sp - 1024) & ~uint64_t{63}) - 8;  // clear of a red zone, aligned as after a call
+    uc->uc_mcontext.gregs[REG_RSP] = static_cast<greg_t>(sp);
+    uc->uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(reinterpret_cast<uint64_t>(&afterFault));
+    errno = savedErrno;
+    return;
+  }
+  chain(number, info, context);
+  errno = savedErrno;
+}
+
+struct AlternateStack {
+  void* memory = nullptr;
+  size_t bytes = 64 * 1024;
+  AlternateStack() {
+    stack_t now{};
+    if (sigaltstack(nullptr, &now) == 0 && !(now.ss_flags & SS_DISABLE)) return;  // somebody's is there already
+    memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+      memory = nullptr;
+      return;
+    }
+    stack_t s{};
+    s.ss_sp = memory;
+    s.ss_size = bytes;
+    sigaltstack(&s, nullptr);
+  }
+  ~AlternateStack() {
+    if (!memory) return;
+    stack_t s{};
+    s.ss_flags = SS_DISABLE;
+    sigaltstack(&s, nullptr);
+    munmap(memory, bytes);
+  }
+};
+
+}  // namespace
+
+void setFaultHook(FaultHook hook) { faultHook.store(hook, std::memory_order_release); }
+
+void prepareThreadForFaults() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    const auto& space = memory::AddressSpace::get();
+    spaceBegin = space.all.base;
+    deviceBegin = space.all.base + static_cast<uint64_t>(space.deviceDelta);
+    spaceEnd = deviceBegin + space.all.size;
+    struct sigaction action {};
+    action.sa_sigaction = &onFault;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGSEGV, &action, &previousSegv);
+    sigaction(SIGBUS, &action, &previousBus);
+  });
+  thread_local AlternateStack stack;
+  (void)stack;
+}
+
+void leaveWarp(WarpState* warp) {
+  Cta& cta = *warp->cta;
+  cta.dead = true;
+  if (cta.fibers) {
+    WarpControl& c = cta.control[warp->warpid];
+    c.status = WarpStatus::done;
+    switchFiber(c.fiber, cta.scheduler, true);
+    std::abort();
+  }
+  _longjmp(cta.escape, 1);
+}
+
+void raiseFault(WarpState* warp, int32_t error, uint32_t lanes, uint64_t address, const char* what) {
+  Cta& cta = *warp->cta;
+  recordFault(*cta.grid, *warp, error, lanes, address, what);
+  leaveWarp(warp);
+}
+
+}  // namespace sonde::softgpu::exec

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Faults of device code: from the helpers (raiseFault in cta.h) and from the
+// pages themselves (SIGSEGV, SIGBUS).
+#pragma once
+
+#include <cstdint>
+
+#include "softgpu/exec/cta.h"
+
+namespace sonde::softgpu::exec {
+
+inline constexpr int32_t kErrorOutOfMemory = 2;
+inline constexpr int32_t kErrorIllegalAddress = 700;
+inline constexpr int32_t kErrorTimeout = 702;
+inline constexpr int32_t kErrorAssert = 710;
+inline constexpr int32_t kErrorIllegalInstruction = 715;
+inline constexpr int32_t kErrorMisalignedAddress = 716;
+inline constexpr int32_t kErrorInvalidPc = 718;
+inline constexpr int32_t kErrorLaunchFailed = 719;
+
+// Managed memory: called in the signal handler when an access in the address
+// space (host view or device view) faults; true: the page is there now, try
+// again. `address` is the faulting one. Only async-signal-safe things.
+using FaultHook = bool (*)(uint64_t address, bool write);
+void setFaultHook(FaultHook hook);
+
+// Installs the handlers (once) and this thread's alternate stack.
+void prepareThreadForFaults();
+
+// Leaves the warp and ends its block without a fault of its own.
+[[noreturn]] void leaveWarp(WarpState* warp);
+
+}  // namespace sonde::softgpu::exec

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What compiled code calls for memory accesses that have no fast path: lanes
+// one by one, with every check.
+#include "softgpu/exec/helpers.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "softgpu/exec/atomic_ops.h"
+#include "softgpu/exec/cta.h"
+#include "softgpu/exec/faults.h"
+#include "softgpu/exec/half_float.h"
+#include "ptx/types.h"
+
+namespace sonde::softgpu::exec {
+
+namespace {
+
+struct Access {
+  uint32_t space, bytes, count;
+  explicit Access(uint32_t description)
+      : space(description & 15), bytes(1u << (description >> 4 & 15)), count(description >> 8) {}
+};
+
+SONDE_DEVICE_CODE void copyElement(void* to, const void* from, uint32_t bytes) {
+  switch (bytes) {
+    case 1: *static_cast<volatile uint8_t*>(to) = *static_cast<const volatile uint8_t*>(from); return;
+    case 2: *static_cast<volatile uint16_t*>(to) = *static_cast<const volatile uint16_t*>(from); return;
+    case 4: *static_cast<volatile uint32_t*>(to) = *static_cast<const volatile uint32_t*>(from); return;
+    case 8: *static_cast<volatile uint64_t*>(to) = *static_cast<const volatile uint64_t*>(from); return;
+    default:
+      for (uint32_t i = 0; i < bytes; ++i) static_cast<volatile uint8_t*>(to)[i] = static_cast<const volatile uint8_t*>(from)[i];
+  }
+}
+
+}  // namespace
+
+SONDE_DEVICE_CODE void* resolveLane(WarpState* w, uint32_t space, uint64_t address, uint32_t bytes, uint32_t lane, bool write) {
+  const uint32_t only = 1u << lane;
+  if (space == 1) {
+    const uint64_t generic = w->sharedBase + static_cast<uint32_t>(address);
+    if (address % bytes) raiseFault(w, kErrorMisalignedAddress, only, generic, write ? "a misaligned write to" : "a misaligned read of");
+    if (address + bytes > w->totalSharedBytes || address > w->totalSharedBytes)
+      raiseFault(w, kErrorIllegalAddress, only, generic, write ? "a write beyond the block's shared memory, to" : "a read beyond the block's shared memory, of");
+    return reinterpret_cast<void*>(generic + w->deviceDelta);
+  }
+  if (space == 2) {
+    const uint64_t generic = w->localBase + lane * w->localStride + address;
+    if (address % bytes) raiseFault(w, kErrorMisalignedAddress, only, generic, write ? "a misaligned write to" : "a misaligned read of");
+    if (address + bytes > w->localLimit || address > w->localLimit)
+      raiseFault(w, kErrorIllegalAddress, only, generic, write ? "a write beyond the thread's local memory, to" : "a read beyond the thread's local memory, of");
+    return reinterpret_cast<void*>(generic + w->deviceDelta);
+  }
+  if (address % bytes) raiseFault(w, kErrorMisalignedAddress, only, address, write ? "a misaligned write to" : "a misaligned read of");
+  if (address - w->windowBase < w->windowSize && bytes <= w->windowSize - (address - w->windowBase))
+    return reinterpret_cast<void*>(address + w->deviceDelta);
+  const auto& allowed = w->cta->grid->request->hostAddressAllowed;
+  if (allowed && allowed(address, bytes)) return reinterpret_cast<void*>(address);
+  raiseFault(w, kErrorIllegalAddress, only, address, write ? "a write to" : "a read of");
+}
+
+namespace {
+
+SONDE_DEVICE_CODE void loadLanes(WarpState* w, const uint64_t* addresses, uint32_t mask, uint32_t description, void* out) {
+  const Access a(description);
+  auto* to = static_cast<uint8_t*>(out);
+  for (uint32_t m = mask; m; m &= m - 1) {
+    const auto l = static_cast<uint32_t>(__builtin_ctz(m));
+    const auto* from = static_cast<const uint8_t*>(resolveLane(w, a.space, addresses[l], a.bytes * a.count, l, false));
+    for (uint32_t i = 0; i < a.count; ++i) copyElement(to + (i * kLanes + l) * a.bytes, from + i * a.bytes, a.bytes);
+  }
+}
+
+SONDE_DEVICE_CODE void storeLanes(WarpState* w, const uint64_t* addresses, uint32_t mask, uint32_t description, const void* in) {
+  const Access a(description);
+  const auto* from = static_cast<const uint8_t*>(in);
+  for (uint32_t m = mask; m; m &= m - 1) {
+    const auto l = static_cast<uint32_t>(__builtin_ctz(m));
+    auto* to = static_cast<uint8_t*>(resolveLane(w, a.space, addresses[l], a.bytes * a.count, l, true));
+    for (uint32_t i = 0; i < a.count; ++i) copyElement(to + i * a.bytes, from + (i * kLanes + l) * a.bytes, a.bytes);
+  }
+}
+
+SONDE_DEVICE_CODE void loadOne(WarpState* w, uint64_t address, uint32_t mask, uint32_t description, void* out) {
+  const Access a(description);
+  const auto lane = static_cast<uint32_t>(__builtin_ctz(mask));
+  const auto* from = static_cast<const uint8_t*>(resolveLane(w, a.space, address, a.bytes * a.count, lane, false));
+  for (uint32_t i = 0; i < a.count; ++i) copyElement(static_cast<uint8_t*>(out) + i * a.bytes, from + i * a.bytes, a.bytes);
+}
+
+SONDE_DEVICE_CODE void storeOne(WarpState* w, uint64_t address, uint32_t mask, uint32_t description, const void* in) {
+  const Access a(description);
+  const auto lane = static_cast<uint32_t>(__builtin_ctz(mask));
+  auto* to = static_cast<uint8_t*>(resolveLane(w, a.space, address, a.bytes * a.count, lane, true));
+  for (uint32_t i = 0; i < a.count; ++i) copyElement(to + i * a.bytes, static_cast<const uint8_t*>(in) + i * a.bytes, a.bytes);
+}
+
+// cp.async: `bytes` to shared memory, of which `valid` come from the source.
+SONDE_DEVICE_CODE void copyAsync(WarpState* w, const uint64_t* to, const uint64_t* from, uint32_t mask, uint32_t bytes, const uint32_t* valid) {
+  for (uint32_t m = mask; m; m &= m - 1) {
+    const auto l = static_cast<uint32_t>(__builtin_ctz(m));
+    auto* d = static_cast<uint8_t*>(resolveLane(w, 1, to[l], bytes, l, true));
+    const uint32_t n = valid[l] < bytes ? valid[l] : bytes;
+    const uint8_t* s = n ? static_cast<const uint8_t*>(resolveLane(w, 0, from[l], bytes, l, false)) : nullptr;
+    for (uint32_t i = 0; i < bytes; ++i) *static_cast<volatile uint8_t*>(d + i) = i < n ? *static_cast<const volatile uint8_t*>(s + i) : 0;
+  }
+}
+
+// --- atomics ---
+
+template <class T, class F>
+SONDE_DEVICE_CODE T exchangeWith(T* p, F&& change) {
+  T old = __atomic_load_n(p, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(p, &old, change(old), false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+  }
+  return old;
+}
+
+template <class U, class S>
+SONDE_DEVICE_CODE U integerAtomic(void* at, AtomicOp op, bool isSigned, U x, U y) {
+  auto* p = static_cast<U*>(at);
+  switch (op) {
+    case AtomicOp::add: return __atomic_fetch_add(p, x, __ATOMIC_SEQ_CST);
+    case AtomicOp::bitAnd: return __atomic_fetch_and(p, x, __ATOMIC_SEQ_CST);
+    case AtomicOp::bitOr: return __atomic_fetch_or(p, x, __ATOMIC_SEQ_CST);
+    case AtomicOp::bitXor: return __atomic_fetch_xor(p, x, __ATOMIC_SEQ_CST);
+    case AtomicOp::exch: return __atomic_exchange_n(p, x, __ATOMIC_SEQ_CST);
+    case AtomicOp::cas: {
+      U expected = x;
+      __atomic_compare_exchange_n(p, &expected, y, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+      return expected;
+    }
+    case AtomicOp::min:
+      return exchangeWith<U>(p, [&](U old) { return isSigned ? (static_cast<S>(old) < static_cast<S>(x) ? old : x) : (old < x ? old : x); });
+    case AtomicOp::max:
+      return exchangeWith<U>(p, [&](U old) { return isSigned ? (static_cast<S>(old) > static_cast<S>(x) ? old : x) : (old > x ? old : x); });
+    case AtomicOp::inc:
+      return exchangeWith<U>(p, [&](U old) { return old >= x ? U{0} : static_cast<U>(old + 1); });
+    case AtomicOp::dec:
+      return exchangeWith<U>(p, [&](U old) { return old == 0 || old > x ? x : static_cast<U>(old - 1); });
+  }
+  return 0;
+}
+
+template <class F, class U>
+U bitsAs(F f) {
+  U u;
+  std::memcpy(&u, &f, sizeof u);
+  return u;
+}
+template <class F, class U>
+F valueAs(U u) {
+  F f;
+  std::memcpy(&f, &u, sizeof f);
+  return f;
+}
+
+uint16_t addHalf(uint16_t a, uint16_t b, bool brain) {
+  const float sum = brain ? bfloatToFloat(a) + bfloatToFloat(b) : halfToFloat(a) + halfToFloat(b);
+  return brain ? floatToBfloat(sum) : floatToHalf(sum);
+}
+uint16_t extremeHalf(uint16_t a, uint16_t b, bool brain, bool wantMin) {
+  const float x = brain ? bfloatToFloat(a) : halfToFloat(a), y = brain ? bfloatToFloat(b) : halfToFloat(b);
+  if (std::isnan(x)) return b;
+  if (std::isnan(y)) return a;
+  if (x == y) return wantMin ? ((a & 0x8000) ? a : b) : ((a & 0x8000) ? b : a);
+  return (x < y) == wantMin ? a : b;
+}
+
+SONDE_DEVICE_CODE uint64_t atomicOne(void* p, AtomicOp op, ptx::ScalarType t, uint64_t x, uint64_t y) {
+  using enum ptx::ScalarType;
+  if (op == AtomicOp::exch || op == AtomicOp::cas || !(t == f16 || t == bf16 || t == f16x2 || t == bf16x2 || t == f32 || t == f64)) {
+    const bool s = ptx::isSigned(t);
+    switch (ptx::bitsOf(t)) {
+      case 16: return integerAtomic<uint16_t, int16_t>(p, op, s, static_cast<uint16_t>(x), static_cast<uint16_t>(y));
+      case 32: return integerAtomic<uint32_t, int32_t>(p, op, s, static_cast<uint32_t>(x), static_cast<uint32_t>(y));
+      default: return integerAtomic<uint64_t, int64_t>(p, op, s, x, y);
+    }
+  }
+  switch (t) {
+    case f32: {
+      const auto v = valueAs<float>(static_cast<uint32_t>(x));
+      return exchangeWith(static_cast<uint32_t*>(p), [&](uint32_t old) {
+        const auto o = valueAs<float>(old);
+        float r = op == AtomicOp::add ? o + v : op == AtomicOp::min ? std::fmin(o, v) : std::fmax(o, v);
+        // atom.add.f32 on global memory flushes subnormals only on old cards; the result NaN is canonical.
+        return std::isnan(r) ? 0x7fffffffu : bitsAs<float, uint32_t>(r);
+      });
+    }
+    case f64: {
+      const auto v = valueAs<double>(x);
+      return exchangeWith(static_cast<uint64_t*>(p), [&](uint64_t old) {
+        const auto o = valueAs<double>(old);
+        return bitsAs<double, uint64_t>(op == AtomicOp::add ? o + v : op == AtomicOp::min ? std::fmin(o, v) : std::fmax(o, v));
+      });
+    }
+    case f16:
+    case bf16:
+      return exchangeWith(static_cast<uint16_t*>(p), [&](uint16_t old) {
+        const auto v = static_cast<uint16_t>(x);
+        return op == AtomicOp::add ? addHalf(old, v, t == bf16) : extremeHalf(old, v, t == bf16, op == AtomicOp::min);
+      });
+    default:
+      return exchangeWith(static_cast<uint32_t*>(p), [&](uint32_t old) {
+        const bool brain = t == bf16x2;
+        auto one = [&](uint32_t shift) -> uint32_t {
+          const auto o = static_cast<uint16_t>(old >> shift), v = static_cast<uint16_t>(x >> shift);
+          return uint32_t{op == AtomicOp::add ? addHalf(o, v, brain) : extremeHalf(o, v, brain, op == AtomicOp::min)} << shift;
+        };
+        return one(0) | one(16);
+      });
+  }
+}
+
+SONDE_DEVICE_CODE void atomics(WarpState* w, const uint64_t* addresses, uint32_t mask, uint32_t what, const uint64_t* x,
+                               const uint64_t* y, uint64_t* out) {
+  const auto op = static_cast<AtomicOp>(what >> 8 & 255);
+  const auto t = static_cast<ptx::ScalarType>(what >> 16 & 255);
+  const uint32_t space = what & 255;
+  const uint32_t bytes = ptx::bitsOf(t) / 8;
+  const bool integerAdd = op == AtomicOp::add && !ptx::isFloat(t);
+  if (!out && integerAdd && (mask & (mask - 1))) {
+    // Nobody wants the old values: lanes on one place add up first.
+    const auto first = static_cast<uint32_t>(__builtin_ctz(mask));
+    bool same = true;
+    uint64_t sum = 0;
+    for (uint32_t m = mask; m; m &= m - 1) {
+      const auto l = static_cast<uint32_t>(__builtin_ctz(m));
+      same &= addresses[l] == addresses[first];
+      sum += x[l];
+    }
+    if (same && space != 2) {
+      atomicOne(resolveLane(w, space, addresses[first], bytes, first, true), op, t, sum, 0);
+      return;
+    }
+  }
+  for (uint32_t m = mask; m; m &= m - 1) {
+    const auto l = static_cast<uint32_t>(__builtin_ctz(m));
+    void* p = resolveLane(w, space, addresses[l], bytes, l, true);
+    const uint64_t old = atomicOne(p, op, t, x[l], y ? y[l] : 0);
+    if (out) out[l] = old;
+  }
+}
+
+}  // namespace
+
+std::span<const jit::RuntimeSymbol> memoryHelpers() {
+  static const jit::RuntimeSymbol symbols[] = {
+      {"sonde_load", reinterpret_cast<void*>(&loadLanes)},     {"sonde_store", reinterpret_cast<void*>(&storeLanes)},
+      {"sonde_load1", reinterpret_cast<void*>(&loadOne)},      {"sonde_store1", reinterpret_cast<void*>(&storeOne)},
+      {"sonde_cp_async", reinterpret_cast<void*>(&copyAsync)}, {"sonde_atomic", reinterpret_cast<void*>(&atomics)},
+  };
+  return symbols;
+}
+
+}  // namespace sonde::softgpu::exec

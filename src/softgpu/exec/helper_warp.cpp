@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Helpers for exchange between lanes, barriers, clocks and traps.
+#include <time.h>
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+#include <cmath>
+#include <cstring>
+
+#include "platform/clock.h"
+#include "softgpu/exec/cta.h"
+#include "softgpu/exec/faults.h"
+#include "softgpu/exec/helpers.h"
+
+namespace sonde::softgpu::exec {
+
+namespace {
+
+void permute32(const uint32_t* in, const uint32_t* index, uint32_t* out) {
+  uint32_t result[kLanes];
+  for (uint32_t l = 0; l < kLanes; ++l) result[l] = in[index[l] & 31];
+  std::memcpy(out, result, sizeof result);
+}
+
+void match(uint32_t mask, uint32_t all, const uint64_t* value, const uint32_t* members, uint32_t* out) {
+  for (uint32_t l = 0; l < kLanes; ++l) out[l] = 0;
+  for (uint32_t m = mask; m; m &= m - 1) {
+    const auto l = static_cast<uint32_t>(__builtin_ctz(m));
+    uint32_t same = 0;
+    for (uint32_t n = mask & members[l]; n; n &= n - 1) {
+      const auto k = static_cast<uint32_t>(__builtin_ctz(n));
+      if (value[k] == value[l]) same |= 1u << k;
+    }
+    out[l] = all ? (same == (mask & members[l]) ? same : 0) : same;
+  }
+}
+
+void redux(uint32_t mask, uint32_t op, const uint32_t* value, const uint32_t* members, uint32_t* out) {
+  for (uint32_t m = mask; m; m &= m - 1) {
+    const auto l = static_cast<uint32_t>(__builtin_ctz(m));
+    bool first = true;
+    uint32_t r = 0;
+    for (uint32_t n = mask & members[l]; n; n &= n - 1) {
+      const uint32_t v = value[__builtin_ctz(n)];
+      auto f = [](uint32_t u) {
+        float x;
+        std::memcpy(&x, &u, 4);
+        return x;
+      };
+      if (first) r = v;
+      else switch (op) {
+        case 0: r += v; break;
+        case 1: r = r < v ? r : v; break;
+        case 2: r = r > v ? r : v; break;
+        case 3: r = static_cast<int32_t>(r) < static_cast<int32_t>(v) ? r : v; break;
+        case 4: r = static_cast<int32_t>(r) > static_cast<int32_t>(v) ? r : v; break;
+        case 5: r &= v; break;
+        case 6: r |= v; break;
+        case 7: r ^= v; break;
+        case 8: r = std::isnan(f(r)) || f(v) < f(r) ? v : r; break;
+        default: r = std::isnan(f(r)) || f(v) > f(r) ? v : r; break;
+      }
+      first = false;
+    }
+    out[l] = r;
+  }
+}
+
+uint32_t barrier(WarpState* w, uint32_t mask, uint32_t id, uint32_t count, uint32_t kind, uint32_t votes) {
+  return arriveAtBarrier(w, mask, id, count, kind, votes);
+}
+
+void clusterBarrier(WarpState* w, uint32_t mask, uint32_t) {
+  if (w->clusterSize <= 1) return;
+  raiseFault(w, kErrorIllegalInstruction, mask, 0, "a barrier over a cluster of several blocks, which is not built yet");
+}
+
+uint64_t clockValue(WarpState*) {
+#if defined(__x86_64__)
+  return __rdtsc();
+#else
+  return 0;
+#endif
+}
+
+uint64_t globalTimer() { return platform::nowNs(); }
+
+void trapHelper(WarpState* w, uint32_t mask) { raiseFault(w, kErrorLaunchFailed, mask, 0, "a trap instruction"); }
+void breakpoint(WarpState* w, uint32_t mask) { raiseFault(w, kErrorLaunchFailed, mask, 0, "a brkpt instruction without a debugger"); }
+void badCall(WarpState* w, uint64_t token, uint32_t mask) {
+  raiseFault(w, kErrorInvalidPc, mask, token, "an indirect call of something that is not a function, at");
+}
+void stackCheck(WarpState* w, uint32_t mask) {
+  if (w->localTop > w->localLimit)
+    raiseFault(w, kErrorIllegalAddress, mask, w->localTop, "the local stack is used up (see cudaLimitStackSize) at offset");
+  // The host's stack for this warp.
+  Cta& cta = *w->cta;
+  if (cta.fibers) {
+    const auto here = reinterpret_cast<std::byte*>(__builtin_frame_address(0));
+    const WarpControl& c = cta.control[w->warpid];
+    if (here < c.stack.bottom() + 32 * 1024)
+      raiseFault(w, kErrorIllegalAddress, mask, w->localTop, "the call stack is used up: recursion too deep");
+  }
+}
+
+}  // namespace
+
+std::span<const jit::RuntimeSymbol> warpHelpers() {
+  static const jit::RuntimeSymbol symbols[] = {
+      {"sonde_permute32", reinterpret_cast<void*>(&permute32)},
+      {"sonde_match", reinterpret_cast<void*>(&match)},
+      {"sonde_redux", reinterpret_cast<void*>(&redux)},
+      {"sonde_barrier", reinterpret_cast<void*>(&barrier)},
+      {"sonde_cluster_barrier", reinterpret_cast<void*>(&clusterBarrier)},
+      {"sonde_yield", reinterpret_cast<void*>(&yieldWarp)},
+      {"sonde_clock", reinterpret_cast<void*>(&clockValue)},
+      {"sonde_globaltimer", reinterpret_cast<void*>(&globalTimer)},
+      {"sonde_trap", reinterpret_cast<void*>(&trapHelper)},
+      {"sonde_breakpoint", reinterpret_cast<void*>(&breakpoint)},
+      {"sonde_bad_call", reinterpret_cast<void*>(&badCall)},
+      {"sonde_stack_check", reinterpret_cast<void*>(&stackCheck)},
+  };
+  return symbols;
+}
+
+}  // namespace sonde::softgpu::exec

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "platform/clock.h"
+#include "ptx/link.h"
+#include "ptx/parser.h"
+#include "softgpu/exec/cta.h"
+#include "softgpu/exec/faults.h"
+#include "softgpu/exec/helpers.h"
+#include "softgpu/exec/program_impl.h"
+#include "softgpu/jit/codegen_tokens.h"
+#include "softgpu/memory/address_space.h"
+
+namespace sonde::softgpu::exec {
+
+namespace {
+
+constexpr int32_t kErrorInvalidPtx = 218;
+
+bool isGlobalSpace(ptx::StateSpace s) { return s == ptx::StateSpace::global || s == ptx::StateSpace::const_; }
+
+LoadError errorOf(const std::vector<ptx::Diagnostic>& diagnostics) {
+  for (const auto& d : diagnostics)
+    if (d.severity != ptx::Diagnostic::Severity::warning) return LoadError::invalidPtx;
+  return LoadError::none;
+}
+
+}  // namespace
+
+Program::LoadResult Program::load(std::span<const std::string_view> texts, const model::DeviceModel& device) {
+  LoadResult result;
+  std::vector<ptx::LinkInput> inputs;
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    bytes += texts[i].size();
+    ptx::ParseResult parsed = ptx::parse(texts[i]);
+    for (auto& d : parsed.diagnostics) result.diagnostics.push_back(d);
+    if (!parsed.ok()) {
+      result.error = LoadError::invalidPtx;
+      return result;
+    }
+    const ptx::Module& m = parsed.module;
+    if (m.versionMajor * 10 + m.versionMinor > 90) {
+      result.diagnostics.push_back({ptx::Diagnostic::Severity::error, {1, 1},
+                                    fmt::format("PTX version {}.{} is newer than 9.0", m.versionMajor, m.versionMinor)});
+      result.error = LoadError::unsupportedVersion;
+      return result;
+    }
+    if (m.target > device.ccMajor * 10 + device.ccMinor) {
+      result.diagnostics.push_back(
+          {ptx::Diagnostic::Severity::error, {1, 1},
+           fmt::format("target sm_{} is above the device's compute capability {}.{}", m.target, device.ccMajor, device.ccMinor)});
+      result.error = LoadError::targetTooNew;
+      return result;
+    }
+    inputs.push_back({std::move(parsed.module), texts.size() > 1 ? fmt::format("input {}", i + 1) : std::string("ptx")});
+  }
+  if (inputs.empty()) {
+    result.error = LoadError::invalidPtx;
+    result.diagnostics.push_back({ptx::Diagnostic::Severity::error, {}, "no PTX text"});
+    return result;
+  }
+  ptx::Module module;
+  std::vector<std::string> missing;
+  if (inputs.size() == 1) {
+    module = std::move(inputs[0].module);
+    for (const auto& f : module.functions)
+      if (!f.hasBody && !f.isKernel) missing.push_back(f.name);
+    for (const auto& v : module.variables)
+      if (v.isExtern && isGlobalSpace(v.space)) missing.push_back(v.name);
+  } else {
+    ptx::LinkResult linked = ptx::link(std::move(inputs));
+    for (auto& d : linked.diagnostics) result.diagnostics.push_back(d);
+    if (!linked.ok()) {
+      result.error = LoadError::unresolvedSymbol;
+      return result;
+    }
+    module = std::move(linked.module);
+    missing = linked.unresolvedFunctions;
+    missing.insert(missing.end(), linked.unresolvedVariables.begin(), linked.unresolvedVariables.end());
+  }
+  std::erase_if(missing, [](const std::string& n) { return isDeviceFunction(n); });
+  // A declaration that nothing uses is no error.
+  std::erase_if(missing, [&](const std::string& n) {
+    for (const auto& f : module.functions)
+      for (const auto& in : f.body)
+        if (in.op == ptx::Opcode::call && !in.operands.empty() && in.operands[0].ref == ptx::Operand::Ref::function &&
+            module.functions[in.operands[0].refId].name == n)
+          return false;
+    for (const auto& v : module.variables)
+      if (v.name == n) return false;
+    return true;
+  });
+  if (!missing.empty()) {
+    for (const std::string& n : missing)
+      result.diagnostics.push_back({ptx::Diagnostic::Severity::error, {}, "'" + n + "' is declared but defined nowhere"});
+    result.error = LoadError::unresolvedSymbol;
+    return result;
+  }
+  if (result.error = errorOf(result.diagnostics); result.error != LoadError::none) return result;
+  result.program = std::make_shared<ProgramImpl>(std::move(module), jit::digest(texts), bytes);
+  return result;
+}
+
+ProgramImpl::ProgramImpl(ptx::Module module, std::string hash, uint64_t bytes)
+    : module_(std::move(module)), hash_(std::move(hash)), ptxBytes_(bytes) {
+  addresses_.assign(module_.variables.size() + 1, 0);
+  for (uint32_t v = 0; v < module_.variables.size(); ++v) {
+    const ptx::Variable& var = module_.variables[v];
+    if (!isGlobalSpace(var.space)) continue;
+    globals_.push_back({var.name, var.sizeBytes, std::max(1u, var.align), var.space == ptx::StateSpace::const_, var.isManaged,
+                        var.isExtern, var.isVisible});
+    globalVariables_.push_back(v);
+  }
+  uint64_t constBytes = 0;
+  for (const GlobalInfo& g : globals_)
+    if (g.isConstant) constBytes += g.bytes;
+  for (uint32_t f = 0; f < module_.functions.size(); ++f) {
+    const ptx::Function& fn = module_.functions[f];
+    if (!fn.isKernel || !fn.hasBody) continue;
+    KernelInfo k;
+    k.name = fn.name;
+    for (size_t p = 0; p < fn.params.size(); ++p)
+      k.params.push_back({fn.params[p].name, fn.paramOffsets[p], static_cast<uint32_t>(fn.params[p].sizeBytes),
+                          std::max(1u, fn.params[p].align)});
+    k.paramBytes = fn.paramBytes;
+    const jit::KernelNeeds needs = jit::kernelNeeds(module_, f);
+    k.registersPerThread = std::clamp(needs.registers + 6, 8u, 255u);
+    if (fn.hints.maxnreg) k.registersPerThread = std::min(k.registersPerThread, fn.hints.maxnreg);
+    k.staticSharedBytes = needs.staticSharedBytes;
+    k.localBytesPerThread = needs.localBytes;
+    k.constBytes = static_cast<uint32_t>(constBytes);
+    k.usesBarrier = needs.usesBarrier;
+    const auto& h = fn.hints;
+    if (h.reqntid[0]) {
+      k.requiredBlock = {h.reqntid[0], std::max(1u, h.reqntid[1]), std::max(1u, h.reqntid[2])};
+      k.maxThreadsPerBlock = k.requiredBlock[0] * k.requiredBlock[1] * k.requiredBlock[2];
+    } else if (h.maxntid[0]) {
+      k.maxThreadsPerBlock = std::min(1024u, h.maxntid[0] * std::max(1u, h.maxntid[1]) * std::max(1u, h.maxntid[2]));
+    }
+    if (h.reqnctapercluster[0])
+      k.requiredCluster = {h.reqnctapercluster[0], std::max(1u, h.reqnctapercluster[1]), std::max(1u, h.reqnctapercluster[2])};
+    k.ptxVersion = module_.versionMajor * 10 + module_.versionMinor;
+    k.ptxTarget = module_.target;
+    kernels_.push_back(std::move(k));
+    kernelFunctions_.push_back(f);
+  }
+}
+
+void ProgramImpl::bind(std::span<const uint64_t> addresses) {
+  for (size_t g = 0; g < globals_.size() && g < addresses.size(); ++g) addresses_[globalVariables_[g]] = addresses[g];
+  for (size_t g = 0; g < globals_.size() && g < addresses.size(); ++g)
+    writeInitialValues(module_.variables[globalVariables_[g]], addresses[g]);
+}
+
+uint64_t ProgramImpl::symbolAddress(const std::string& name) const {
+  for (uint32_t v = 0; v < module_.variables.size(); ++v)
+    if (module_.variables[v].name == name) return addresses_[v];
+  for (uint32_t f = 0; f < module_.functions.size(); ++f)
+    if (module_.functions[f].name == name) return jit::functionToken(f);
+  return 0;
+}
+
+void ProgramImpl::writeInitialValues(const ptx::Variable& v, uint64_t address) const {
+  if (v.isExtern || v.sizeBytes == 0) return;
+  std::byte* to = memory::AddressSpace::get().deviceView(address);
+  std::memset(to, 0, v.sizeBytes);
+  const uint64_t element = std::max<uint64_t>(1, ptx::bitsOf(v.type) / 8);
+  uint64_t at = 0;
+  for (const ptx::Initializer& init : v.init) {
+    if (at + element > v.sizeBytes) break;
+    uint64_t bits = init.bits;
+    if (!init.symbol.empty()) bits = symbolAddress(init.symbol) + static_cast<uint64_t>(init.offset);
+    if (init.masked) bits = bits >> init.maskShift & 0xff;
+    std::memcpy(to + at, &bits, std::min<uint64_t>(element, 8));
+    at += element;
+  }
+}
+
+void ProgramImpl::locate(uint64_t position, Fault& fault) const {
+  const auto f = static_cast<uint32_t>(position >> 32), i = static_cast<uint32_t>(position);
+  if (f >= module_.functions.size() || i >= module_.functions[f].body.size()) return;
+  const ptx::Instruction& in = module_.functions[f].body[i];
+  fault.pos = in.pos;
+  if (in.loc >= module_.locations.size()) return;
+  const ptx::Location& loc = module_.locations[in.loc];
+  for (const auto& file : module_.files)
+    if (file.index == loc.file) fault.file = file.path;
+  fault.fileLine = loc.line;
+}
+
+std::shared_ptr<const jit::CompiledKernel> ProgramImpl::compiled(uint32_t kernel, CountLevel level, CompileInfo* info) const {
+  std::shared_ptr<Slot> slot;
+  {
+    std::lock_guard lock(mutex_);
+    auto& s = code_[{kernel, level}];
+    if (!s) s = std::make_shared<Slot>();
+    slot = s;
+  }
+  std::lock_guard lock(slot->mutex);
+  if (!slot->code && slot->error.empty()) {
+    jit::CompileRequest request{&module_, kernelFunctions_[kernel], level, hash_};
+    const uint64_t start = platform::nowNs();
+    jit::CompileResult made = jit::compileKernel(request, allHelpers());
+    slot->code = made.kernel;
+    slot->error = made.error;
+    if (info) {
+      info->compiled = made.kernel != nullptr;
+      info->diskCacheHit = made.kernel && made.kernel->fromCache;
+      info->startNs = start;
+      info->endNs = platform::nowNs();
+      info->ptxBytes = ptxBytes_;
+    }
+  }
+  if (!slot->code && info) {
+    info->error = kErrorInvalidPtx;
+    info->message = slot->error;
+  }
+  return slot->code;
+}
+
+void recordFault(GridRun& grid, const WarpState& warp, int32_t error, uint32_t lanes, uint64_t address, const char* what) {
+  std::lock_guard lock(grid.mutex);
+  grid.failed.store(true, std::memory_order_relaxed);
+  const uint64_t block = warp.cta->block;
+  if (grid.outcome.error != 0 && block >= grid.outcomeBlock) return;
+  grid.outcomeBlock = block;
+  Fault fault;
+  fault.address = address;
+  const uint32_t who = lanes ? lanes : warp.initialMask;
+  const auto lane = static_cast<uint32_t>(who ? __builtin_ctz(who) : 0);
+  for (int i = 0; i < 3; ++i) {
+    fault.block[static_cast<size_t>(i)] = warp.ctaid[i];
+    fault.thread[static_cast<size_t>(i)] = static_cast<uint32_t>(warp.tid[i][lane]);
+  }
+  grid.program->locate(warp.position, fault);
+  std::string where = fmt::format("kernel '{}', block ({},{},{}), {} ({},{},{}), PTX line {}",
+                                  grid.program->kernels()[grid.request->kernel].name, fault.block[0], fault.block[1], fault.block[2],
+                                  lanes ? "thread" : "the warp of thread", fault.thread[0], fault.thread[1], fault.thread[2], fault.pos.line);
+  if (!fault.file.empty()) where += fmt::format(" ({}:{})", fault.file, fault.fileLine);
+  const bool hasAddress = error == kErrorIllegalAddress || error == kErrorMisalignedAddress || error == kErrorInvalidPc;
+  grid.outcome.error = error;
+  grid.outcome.message = hasAddress ? fmt::format("{} 0x{:x}: {}", what, address, where) : fmt::format("{}: {}", what, where);
+  grid.outcome.fault = std::move(fault);
+}
+
+}  // namespace sonde::softgpu::exec

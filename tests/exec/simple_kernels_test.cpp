@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Straight lines, branches, loops and barriers.
+#include "device_fixture.h"
+
+namespace sonde::softgpu::exec {
+namespace {
+
+constexpr const char* kVadd = R"(
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry vadd(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n)
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<6>;
+  .reg .f32 %f<4>;
+  .reg .b64 %rd<11>;
+  ld.param.u64 %rd1, [a];
+  ld.param.u64 %rd2, [b];
+  ld.param.u64 %rd3, [c];
+  ld.param.u32 %r2, [n];
+  mov.u32 %r3, %ctaid.x;
+  mov.u32 %r4, %ntid.x;
+  mov.u32 %r5, %tid.x;
+  mad.lo.s32 %r1, %r3, %r4, %r5;
+  setp.ge.u32 %p1, %r1, %r2;
+  @%p1 bra $L__end;
+  cvta.to.global.u64 %rd4, %rd1;
+  mul.wide.s32 %rd5, %r1, 4;
+  add.s64 %rd6, %rd4, %rd5;
+  ld.global.f32 %f1, [%rd6];
+  cvta.to.global.u64 %rd7, %rd2;
+  add.s64 %rd8, %rd7, %rd5;
+  ld.global.f32 %f2, [%rd8];
+  add.f32 %f3, %f1, %f2;
+  cvta.to.global.u64 %rd9, %rd3;
+  add.s64 %rd10, %rd9, %rd5;
+  st.global.f32 [%rd10], %f3;
+$L__end:
+  ret;
+}
+)";
+
+TEST(SimpleKernels, VectorAddWritesExactlyTheElementsAsked) {
+  Kernels k(kVadd);
+  constexpr uint32_t n = 1000;  // the last warp is partly masked off
+  DeviceArray<float> a(1024), b(1024), c(1024, -1.0f);
+  for (uint32_t i = 0; i < n; ++i) {
+    a[i] = static_cast<float>(i);
+    b[i] = 0.5f;
+  }
+  const LaunchOutcome out = k.run("vadd", {8}, {128}, a.address, b.address, c.address, n);
+  ASSERT_EQ(out.error, 0) << out.message;
+  for (uint32_t i = 0; i < n; ++i) ASSERT_EQ(c[i], static_cast<float>(i) + 0.5f) << i;
+  for (uint32_t i = n; i < 1024; ++i) ASSERT_EQ(c[i], -1.0f) << i;
+}
+
+TEST(SimpleKernels, KernelInfoComesFromThePtx) {
+  Kernels k(kVadd);
+  ASSERT_EQ(k.program->kernels().size(), 1u);
+  const KernelInfo& info = k.program->kernels()[0];
+  EXPECT_EQ(info.name, "vadd");
+  EXPECT_EQ(info.paramBytes, 28u);
+  ASSERT_EQ(info.params.size(), 4u);
+  EXPECT_EQ(info.params[3].offset, 24u);
+  EXPECT_EQ(info.params[3].size, 4u);
+  EXPECT_EQ(info.staticSharedBytes, 0u);
+  EXPECT_FALSE(info.usesBarrier);
+  EXPECT_EQ(info.ptxTarget, 70u);
+}
+
+// c = a * b for square matrices, tiles of 16 in shared memory.
+constexpr const char* kMatmul = R"(
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry matmul(.param .u64 pa, .param .u64 pb, .param .u64 pc, .param .u32 pn)
+{
+  .reg .pred %p<3>;
+  .reg .b32 %r<40>;
+  .reg .f32 %f<8>;
+  .reg .b64 %rd<16>;
+  .shared .align 4 .b8 As[1024];
+  .shared .align 4 .b8 Bs[1024];
+  ld.param.u64 %rd1, [pa];
+  ld.param.u64 %rd2, [pb];
+  ld.param.u64 %rd3, [pc];
+  ld.param.u32 %r1, [pn];
+  mov.u32 %r2, %tid.x;
+  mov.u32 %r3, %tid.y;
+  mov.u32 %r4, %ctaid.x;
+  mov.u32 %r5, %ctaid.y;
+  shl.b32 %r6, %r5, 4;
+  add.s32 %r6, %r6, %r3;
+  shl.b32 %r7, %r4, 4;
+  add.s32 %r7, %r7, %r2;
+  mov.u32 %r8, As;
+  mov.u32 %r9, Bs;
+  shl.b32 %r10, %r3, 6;
+  shl.b32 %r11, %r2, 2;
+  add.s32 %r12, %r8, %r10;
+  add.s32 %r13, %r12, %r11;
+  add.s32 %r14, %r9, %r10;
+  add.s32 %r15, %r14, %r11;
+  add.s32 %r16, %r9, %r11;
+  mov.f32 %f1, 0f00000000;
+  mov.u32 %r20, 0;
+$tile:
+  mad.lo.s32 %r21, %r6, %r1, %r20;
+  add.s32 %r21, %r21, %r2;
+  mul.wide.u32 %rd4, %r21, 4;
+  add.s64 %rd5, %rd1, %rd4;
+  ld.global.f32 %f2, [%rd5];
+  st.shared.f32 [%r13], %f2;
+  add.s32 %r22, %r20, %r3;
+  mad.lo.s32 %r23, %r22, %r1, %r7;
+  mul.wide.u32 %rd6, %r23, 4;
+  add.s64 %rd7, %rd2, %rd6;
+  ld.global.f32 %f3, [%rd7];
+  st.shared.f32 [%r15], %f3;
+  bar.sync 0;
+  mov.u32 %r24, 0;
+  mov.u32 %r25, %r12;
+  mov.u32 %r26, %r16;
+$inner:
+  ld.shared.f32 %f4, [%r25];
+  ld.shared.f32 %f5, [%r26];
+  fma.rn.f32 %f1, %f4, %f5, %f1;
+  add.s32 %r25, %r25, 4;
+  add.s32 %r26, %r26, 64;
+  add.s32 %r24, %r24, 1;
+  setp.lt.u32 %p1, %r24, 16;
+  @%p1 bra $inner;
+  bar.sync 0;
+  add.s32 %r20, %r20, 16;
+  setp.lt.u32 %p2, %r20, %r1;
+  @%p2 bra $tile;
+  mad.lo.s32 %r30, %r6, %r1, %r7;
+  mul.wide.u32 %rd8, %r30, 4;
+  add.s64 %rd9, %rd3, %rd8;
+  st.global.f32 [%rd9], %f1;
+  ret;
+}
+)";
+
+TEST(SimpleKernels, TiledMatrixProduct) {
+  Kernels k(kMatmul);
+  constexpr uint32_t n = 64;
+  DeviceArray<float> a(n * n), b(n * n), c(n * n, -1.0f);
+  for (uint32_t i = 0; i < n * n; ++i) {
+    a[i] = static_cast<float>(i % 7) - 3;
+    b[i] = static_cast<float>(i % 5) - 2;
+  }
+  const LaunchOutcome out = k.run("matmul", {n / 16, n / 16}, {16, 16}, a.address, b.address, c.address, n);
+  ASSERT_EQ(out.error, 0) << out.message;
+  EXPECT_TRUE(k.program->kernels()[0].usesBarrier);
+  EXPECT_EQ(k.program->kernels()[0].staticSharedBytes, 2048u);
+  for (uint32_t y = 0; y < n; ++y)
+    for (uint32_t x = 0; x < n; ++x) {
+      float want = 0;
+      for (uint32_t i = 0; i < n; ++i) want += a[y * n + i] * b[i * n + x];
+      ASSERT_EQ(c[y * n + x], want) << y << "," << x;
+    }
+}
+
+// out[i] = steps of the Collatz sequence from i + 1: every lane leaves the loop
+// at its own time, with an if-else inside.
+constexpr const char* kCollatz = R"(
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry collatz(.param .u64 out)
+{
+  .reg .pred %p<4>;
+  .reg .b32 %r<10>;
+  .reg .b64 %rd<5>;
+  ld.param.u64 %rd1, [out];
+  mov.u32 %r1, %ctaid.x;
+  mov.u32 %r2, %ntid.x;
+  mov.u32 %r3, %tid.x;
+  mad.lo.u32 %r4, %r1, %r2, %r3;
+  add.u32 %r5, %r4, 1;
+  mov.u32 %r6, 0;
+$head:
+  setp.eq.u32 %p1, %r5, 1;
+  @%p1 bra $done;
+  and.b32 %r7, %r5, 1;
+  setp.eq.u32 %p2, %r7, 0;
+  @%p2 bra $even;
+  mad.lo.u32 %r5, %r5, 3, 1;
+  bra.uni $next;
+$even:
+  shr.u32 %r5, %r5, 1;
+$next:
+  add.u32 %r6, %r6, 1;
+  bra.uni $head;
+$done:
+  mul.wide.u32 %rd2, %r4, 4;
+  add.u64 %rd3, %rd1, %rd2;
+  st.global.u32 [%rd3], %r6;
+  ret;
+}
+)";
+
+TEST(SimpleKernels, DivergentLoop) {
+  Kernels k(kCollatz);
+  constexpr uint32_t n = 256;
+  DeviceArray<uint32_t> out(n);
+  const LaunchOutcome r = k.run("collatz", {4}, {64}, out.address);
+  ASSERT_EQ(r.error, 0) << r.message;
+  for (uint32_t i = 0; i < n; ++i) {
+    uint32_t steps = 0;
+    for (uint64_t v = i + 1; v != 1; ++steps) v = v % 2 ? 3 * v + 1 : v / 2;
+    ASSERT_EQ(out[i], steps) << i;
+  }
+  EXPECT_EQ(out[26], 111u);  // the well-known 27
+}
+
+}  // namespace
+}  // namespace sonde::softgpu::exec
