@@ -254,6 +254,14 @@ void FunctionCodegen::emitBarrier(const Instruction& in) {
 
 // cvta and isspacep: guards select as for arithmetic.
 bool FunctionCodegen::emitAddressOp(const Instruction& in) {
+  if (in.op == Opcode::mov && in.operands.size() == 2) {
+    const Operand& from = in.operands[1];
+    if (from.kind != Operand::Kind::special && from.kind != Operand::Kind::symbol && from.kind != Operand::Kind::address)
+      return false;
+    if (from.kind == Operand::Kind::special && from.component < 0 && in.operands[0].kind == Operand::Kind::vector) return false;
+    store(in.operands[0], source(from, in.type()), in.type());
+    return true;
+  }
   if (in.op != Opcode::cvta && in.op != Opcode::isspacep) return false;
   auto field = [&](size_t offset, const char* name) { return toForm(warpField(offset, b.getInt64Ty(), name)); };
   if (in.op == Opcode::isspacep) {
