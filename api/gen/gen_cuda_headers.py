@@ -186,6 +186,22 @@ def runtimeApi(docs, releases):
     return "".join(out), e
 
 
+# Constants that are bit patterns, as both sides can write them.
+BIT_PATTERNS = {"CUDART_INF_F": "__builtin_huge_valf()", "CUDART_NAN_F": '__builtin_nanf("0x3fffff")',
+                "CUDART_MIN_DENORM_F": "1.401298464e-45F", "CUDART_MAX_NORMAL_F": "3.402823466e38F", "CUDART_NEG_ZERO_F": "(-0.0F)",
+                "CUDART_INF": "__builtin_huge_val()", "CUDART_NAN": '(-__builtin_nan(""))', "CUDART_NEG_ZERO": "(-0.0)",
+                "CUDART_MIN_DENORM": "4.9406564584124654e-324"}
+
+
+def mathConstants():
+    out = [cBanner(GENERATOR, "Constants of mathematics and of the number formats; _F in single precision, _HI and _LO as a sum."),
+           "#ifndef __MATH_CONSTANTS_H__\n#define __MATH_CONSTANTS_H__\n\n"]
+    for r in decl("math_constants"):
+        out.append("#define %s %s\n" % (r["name"], BIT_PATTERNS.get(r["name"], r["text"])))
+    out.append("\n#endif /* __MATH_CONSTANTS_H__ */\n")
+    return "".join(out)
+
+
 def generate():
     docs = emit.loadDocs()
     releases = {}
@@ -220,6 +236,7 @@ def generate():
     add("cuda_runtime_api.h", runtimeApi(docs, releases))
     add("cuda_profiler_api.h", simple("cuda_profiler_api", "__CUDA_PROFILER_API_H__", "Start and stop of profiling from the program, runtime API.",
                                       '#include "driver_types.h"\n', docs, both, prefix="extern __host__ ", call="CUDARTAPI", deprecated=True))
+    files["include/softgpu/math_constants.h"] = mathConstants()
     if missing:
         raise SystemExit("no comment in api/docs/ for: " + " ".join(missing))
     return files

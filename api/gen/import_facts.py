@@ -167,6 +167,8 @@ def main():
     # The typed function pointers of the driver.
     rows = [r for r in headerRows(root, "cudaTypedefs.h") if r[0] in ("typedef", "define", "struct", "field", "end", "open", "close")]
     write("%s/decl/cuda/cudaTypedefs.tsv" % to, ("item", "name", "text", "note"), rows)
+    write("%s/decl/cuda/math_constants.tsv" % to, ("item", "name", "text", "note"),
+          [r for r in headerRows(root, "math_constants.h") if r[0] == "define"])
     # Older generations of the driver's functions and structures.
     internal = headerRows(root, "cuda.h", ("__CUDA_API_VERSION_INTERNAL",))
     at = [i for i, r in enumerate(internal) if r[1] == "CUdeviceptr_v1"][0]

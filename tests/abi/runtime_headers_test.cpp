@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C++ part of the runtime headers, over a runtime that is made up here.
+#include <cuComplex.h>
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
+#include <math_constants.h>
 
 #include <algorithm>
 #include <cstring>
@@ -98,6 +100,45 @@ TEST(RuntimeHeaders, VectorsAreAlignedAsOnTheDevice) {
   EXPECT_EQ(alignof(double4_32a), 32u);
   const float4 v = make_float4(1, 2, 3, 4);
   EXPECT_EQ(v.w, 4.0f);
+}
+
+TEST(RuntimeHeaders, ComplexNumbers) {
+  const cuDoubleComplex product = cuCmul(make_cuDoubleComplex(1, 2), make_cuDoubleComplex(3, 4));
+  EXPECT_EQ(product.x, -5.0);
+  EXPECT_EQ(product.y, 10.0);
+  const cuDoubleComplex quotient = cuCdiv(product, make_cuDoubleComplex(3, 4));
+  EXPECT_DOUBLE_EQ(quotient.x, 1.0);
+  EXPECT_DOUBLE_EQ(quotient.y, 2.0);
+  const cuComplex other = cuCdivf(make_cuComplex(2, 0), make_cuComplex(0, 4));
+  EXPECT_EQ(other.x, 0.0f);
+  EXPECT_EQ(other.y, -0.5f);
+  EXPECT_EQ(cuCabs(make_cuDoubleComplex(3, -4)), 5.0);
+  EXPECT_EQ(cuCabs(make_cuDoubleComplex(3e300, 4e300)), 5e300);  // the squares would overflow
+  const cuComplex sum = cuCfmaf(make_cuComplex(1, 2), make_cuComplex(3, 4), make_cuComplex(10, 20));
+  EXPECT_EQ(sum.x, 5.0f);
+  EXPECT_EQ(sum.y, 30.0f);
+  EXPECT_EQ(cuConjf(sum).y, -30.0f);
+}
+
+TEST(RuntimeHeaders, ConstantsHaveTheirBits) {
+  const auto bits = [](float f) {
+    uint32_t u = 0;
+    std::memcpy(&u, &f, 4);
+    return u;
+  };
+  const auto bits64 = [](double d) {
+    uint64_t u = 0;
+    std::memcpy(&u, &d, 8);
+    return u;
+  };
+  EXPECT_EQ(bits(CUDART_INF_F), 0x7f800000u);
+  EXPECT_EQ(bits(CUDART_NAN_F), 0x7fffffffu);
+  EXPECT_EQ(bits(CUDART_MIN_DENORM_F), 1u);
+  EXPECT_EQ(bits(CUDART_MAX_NORMAL_F), 0x7f7fffffu);
+  EXPECT_EQ(bits(CUDART_NEG_ZERO_F), 0x80000000u);
+  EXPECT_EQ(bits64(CUDART_NAN), 0xfff8000000000000u);
+  EXPECT_EQ(bits64(CUDART_MIN_DENORM), 1u);
+  EXPECT_EQ(bits64(CUDART_PI), 0x400921fb54442d18u);
 }
 
 TEST(RuntimeHeaders, BlockSizeSearchTakesTheLargestThatFillsTheMultiprocessor) {
