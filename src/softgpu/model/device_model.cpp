@@ -211,15 +211,20 @@ DeviceModel parseModel(const std::string& text, const std::string& origin) {
       m.strings[key] = value.get<std::string>();
     }
   }
-  // The name of a catalogue that is compiled in, or a catalogue itself.
+  // A list of catalogues; each the name of one that is compiled in, or written
+  // out. A single one needs no list.
   if (const json* counters = r.find("counters")) {
-    if (counters->is_string()) {
-      const char* text = catalogueNamed(counters->get<std::string>());
+    const json list = counters->is_array() ? *counters : json::array({*counters});
+    for (const json& c : list) {
+      if (!c.is_string()) {
+        m.countersJson += (m.countersJson.empty() ? "[" : ",") + c.dump();
+        continue;
+      }
+      const char* text = catalogueNamed(c.get<std::string>());
       if (!text) r.fail("counters", "names no event catalogue (known: classic, hopper)");
-      m.countersJson = text;
-    } else {
-      m.countersJson = counters->dump();
+      m.countersJson += std::string(m.countersJson.empty() ? "[" : ",") + text;
     }
+    if (!m.countersJson.empty()) m.countersJson += "]";
   }
   if (const char* metrics = catalogueNamed("metrics"); metrics && !m.countersJson.empty()) m.metricsJson = metrics;
   r.finish();
