@@ -12,6 +12,7 @@
 
 #include "core/delivery.h"
 #include "core/errors.h"
+#include "core/events/access.h"
 #include "platform/softgpu/find_platform.h"
 
 namespace sonde::core {
@@ -138,6 +139,7 @@ void computeWanted() {
     }
   }
   uint64_t interest = interestOf(kinds);
+  if (events::active()) interest |= SONDE_INTEREST_RESOURCE;  // contexts that go take their event groups along
   for (uint32_t domain = CUPTI_CB_DOMAIN_RESOURCE; domain < kDomainCount; ++domain) {
     for (uint32_t cbid = 0; cbid < cbidCount(domain); ++cbid) {
       uint32_t wanted = 0;

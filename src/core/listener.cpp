@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/core.h"
+#include "core/events/access.h"
 #include "core/errors.h"
 #include "core/records.h"
 #include "core/strings.h"
@@ -401,6 +402,7 @@ void resource(void*, const SondeResource* event) {
   recordResource(*event);
   callResource(*event);
   if (event->event == SONDE_RESOURCE_CONTEXT_DESTROY_STARTING) {
+    events::contextDestroyed(static_cast<CUcontext>(event->context));
     for (uint32_t i = 0; i < kMaxClients; ++i) {
       Client& client = clients()[i];
       if (client.inUse() && client.contexts.load() != nullptr) {

@@ -34,12 +34,14 @@ Systems* systems(Status* status) {
   }
   Systems* s = current.load(std::memory_order_acquire);
   if (s) return s;
-  std::lock_guard lock(makeMutex);
-  s = current.load(std::memory_order_relaxed);
-  if (!s) {
+  {
+    std::lock_guard lock(makeMutex);
+    s = current.load(std::memory_order_relaxed);
+    if (s) return s;
     s = new Systems(*p);
     current.store(s, std::memory_order_release);
   }
+  updateWanted();  // from now on we want to hear of contexts
   return s;
 }
 
@@ -58,6 +60,8 @@ MetricSystem* metricSystem(Status* status) {
 const SondePlatform* platform() { return &current.load(std::memory_order_acquire)->platform; }
 
 uint64_t deviceEpoch() { return current.load(std::memory_order_acquire)->epoch; }
+
+bool active() { return current.load(std::memory_order_acquire) != nullptr; }
 
 void contextDestroyed(CUcontext context) {
   if (Systems* s = current.load(std::memory_order_acquire)) s->events.contextDestroyed(context);

@@ -19,7 +19,9 @@ const SondePlatform* platform();
 // The platform's time that counts as the reset of its devices.
 uint64_t deviceEpoch();
 
-// For the core's listener. Does nothing when no event system was made.
+// Whether an event system was made.
+bool active();
+// For the core's listener. Does nothing when none was.
 void contextDestroyed(CUcontext context);
 
 }  // namespace sonde::core::events
