@@ -53,6 +53,7 @@ void addReportOptions(CLI::App& app, ReportSettings& s) {
       ->delimiter(',')
       ->expected(1)
       ->take_all()
+      ->allow_extra_args(false)
       ->type_name("NAME")
       ->group(group);
   app.add_flag("--print-gpu-trace", s.printGpuTrace, "Print each kernel, copy and set in order")->group(group);
@@ -76,6 +77,7 @@ void addReportOptions(CLI::App& app, ReportSettings& s) {
       ->delimiter(',')
       ->expected(1)
       ->take_all()
+      ->allow_extra_args(false)
       ->type_name("N,N")
       ->group(group);
   app.add_flag("--nested", s.nestedDriverCalls, "Also the driver calls that runtime calls make")->group(group);
@@ -91,6 +93,7 @@ void addExportOptions(CLI::App& app, ExportSettings& s) {
       ->delimiter(',')
       ->expected(1)
       ->take_all()
+      ->allow_extra_args(false)
       ->type_name("FORMAT")
       ->group(group);
   app.add_flag("-f,--force", s.force, "Replace files that exist")->group(group);

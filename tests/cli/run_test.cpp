@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program and its collector from outside, against a libcupti and an
+// application made for it: each way in which a process can end, and what the
+// user sees then.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using Environment = std::map<std::string, std::string>;
+
+const std::string kApp = STAND_IN_APP;
+
+struct Outcome {
+  int status = -1;  // exit status, or 1000 + signal
+  std::string out, err;
+};
+
+// Starts a program with pipes; `ready` is called with its pid when it printed a line "ready".
+Outcome start(const std::vector<std::string>& command, const Environment& environment,
+              void (*ready)(pid_t) = nullptr) {
+  int out[2], err[2];
+  EXPECT_EQ(::pipe2(out, O_CLOEXEC), 0);
+  EXPECT_EQ(::pipe2(err, O_CLOEXEC), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(out[1], 1);
+    ::dup2(err[1], 2);
+    ::unsetenv("CLICOLOR_FORCE");
+    for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
+    std::vector<char*> argv;
+    for (const std::string& a : command) argv.push_back(const_cast<char*>(a.c_str()));
+    argv.push_back(nullptr);
+    ::execv(argv[0], argv.data());
+    ::_exit(99);
+  }
+  ::close(out[1]);
+  ::close(err[1]);
+  Outcome result;
+  pollfd fds[2] = {{out[0], POLLIN, 0}, {err[0], POLLIN, 0}};
+  std::string* texts[2] = {&result.out, &result.err};
+  int open = 2;
+  while (open > 0) {
+    if (::poll(fds, 2, -1) < 0) continue;
+    for (int i = 0; i < 2; i++) {
+      if (fds[i].fd < 0 || fds[i].revents == 0) continue;
+      char buffer[4096];
+      const ssize_t n = ::read(fds[i].fd, buffer, sizeof buffer);
+      if (n <= 0) {
+        ::close(fds[i].fd);
+        fds[i].fd = -1;
+        open--;
+        continue;
+      }
+      texts[i]->append(buffer, static_cast<size_t>(n));
+      if (ready != nullptr && result.out.find("ready\n") != std::string::npos) {
+        ready(child);
+        ready = nullptr;
+      }
+    }
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  result.status = WIFSIGNALED(status) ? 1000 + WTERMSIG(status) : WEXITSTATUS(status);
+  return result;
+}
+
+class Run : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = (fs::temp_directory_path() / "sonde-run-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(folder_.data()), nullptr);
+    fs::create_directories(folder_ + "/lib64/softgpu");
+    fs::create_directories(folder_ + "/tmp");
+    fs::create_symlink(COLLECTOR, folder_ + "/lib64/libsonde-collector.so");
+    fs::create_symlink(STAND_IN_CUPTI, folder_ + "/lib64/libcupti.so.13");
+    std::ofstream(folder_ + "/lib64/softgpu/libcuda.so.1") << "only looked for, never loaded here";
+    environment_["SONDE_LIBDIR"] = folder_ + "/lib64";
+    environment_["TMPDIR"] = folder_ + "/tmp";
+  }
+  void TearDown() override {
+    // Whatever happened, no spool stays behind.
+    EXPECT_TRUE(fs::is_empty(folder_ + "/tmp"));
+    fs::remove_all(folder_);
+  }
+
+  Outcome sonde(std::vector<std::string> arguments, void (*ready)(pid_t) = nullptr) {
+    arguments.insert(arguments.begin(), SONDE);
+    return start(arguments, environment_, ready);
+  }
+  std::string file(const std::string& name) const { return folder_ + "/" + name; }
+  std::string content(const std::string& name) const {
+    std::ifstream in(file(name), std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+  std::string folder_;
+  Environment environment_;
+};
+
+
+TEST_F(Run, SummaryOfAProgram) {
+  const Outcome o = sonde({"run", kApp, "many", "2"});
+  EXPECT_EQ(o.status, 0);
+  EXPECT_THAT(o.out, AllOf(HasSubstr("** CUDA API Summary (cuda_api_sum)"), HasSubstr("6.000 us          3  2.000 us"),
+                           HasSubstr("15.000 us          3  5.000 us"), HasSubstr("saxpy(int, float, float*, float*)"),
+                           HasSubstr("3.000 MB      3"), HasSubstr("\nRecords: 12 collected, 0 lost\n")));
+  EXPECT_THAT(o.out, Not(HasSubstr("cuLaunchKernel")));
+  EXPECT_THAT(o.out, Not(HasSubstr("\x1b[")));
+  EXPECT_THAT(o.err, HasSubstr("sonde: profiling "));
+}
+
+TEST_F(Run, CsvIsNanosecondsAndNothingElseOnStdout) {
+  const Outcome o = sonde({"run", "--csv", "-r", "cuda_gpu_kern_sum:base", kApp});
+  EXPECT_EQ(o.out,
+            "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n"
+            "100.0,5000,1,5000.0,5000.0,5000,5000,0.0,saxpy\n");
+  EXPECT_THAT(o.err, HasSubstr("Records: 4 collected, 0 lost"));
+}
+
+TEST_F(Run, ExitStatusIsTheApplications) {
+  EXPECT_EQ(sonde({"run", kApp, "return", "7"}).status, 7);
+  EXPECT_EQ(sonde({"run", "--", kApp, "no-cuda"}).status, 0);
+  EXPECT_EQ(sonde({"run", "/nonexistent/program"}).status, 127);
+  EXPECT_EQ(sonde({"run", "no-such-program-in-path"}).status, 127);
+  EXPECT_EQ(sonde({"run", file("lib64/softgpu/libcuda.so.1")}).status, 126);  // not executable
+  EXPECT_EQ(sonde({"run", "--no-such-option", kApp}).status, 125);
+  EXPECT_EQ(sonde({"run"}).status, 125);
+  EXPECT_EQ(sonde({"frobnicate"}).status, 125);
+}
+
+TEST_F(Run, ArgumentsOfTheApplicationAreItsOwn) {
+  EXPECT_EQ(sonde({"run", kApp, "print", "--csv", "-o", "x", "--help"}).out, "[--csv][-o][x][--help]\n");
+  EXPECT_EQ(sonde({"run", "--csv", "--", kApp, "print", "--", "-q", ""}).out, "[--][-q][]\n");
+  EXPECT_EQ(sonde({"run", kApp, "print", "--", "y"}).out, "[--][y]\n");
+}
+
+TEST_F(Run, AProgramWithoutCudaIsSaidToBeOne) {
+  const Outcome o = sonde({"run", kApp, "no-cuda"});
+  EXPECT_EQ(o.status, 0);
+  EXPECT_THAT(o.err, HasSubstr("nothing was recorded: the application never initialised CUDA"));
+}
+
+// ------------------------------------------------------ how processes end --
+
+TEST_F(Run, UnderscoreExitLosesNothing) {
+  const Outcome o = sonde({"run", "--csv", "-r", "cuda_gpu_kern_sum", kApp, "_exit", "9"});
+  EXPECT_EQ(o.status, 9);
+  EXPECT_THAT(o.err, HasSubstr("Records: 4 collected, 0 lost"));
+}
+
+TEST_F(Run, QuickExitLosesNothing) {
+  EXPECT_THAT(sonde({"run", kApp, "quick_exit"}).out, HasSubstr("Records: 4 collected"));
+}
+
+TEST_F(Run, FatalSignalsLoseNothing) {
+  for (const auto& [how, number] : {std::pair("segv", SIGSEGV), std::pair("abort", SIGABRT), std::pair("term", SIGTERM)}) {
+    const Outcome o = sonde({"run", kApp, how});
+    EXPECT_EQ(o.status, 128 + number) << how;
+    EXPECT_THAT(o.out, HasSubstr("Records: 4 collected, 0 lost")) << how;
+    EXPECT_THAT(o.err, HasSubstr("ended by signal " + std::to_string(number))) << how;
+  }
+}
+
+TEST_F(Run, AfterSigkillWhatWasDeliveredIsThere) {
+  const Outcome o = sonde({"run", kApp, "kill9"});
+  EXPECT_EQ(o.status, 128 + SIGKILL);
+  EXPECT_THAT(o.out, HasSubstr("Records: 4 collected, 0 lost"));
+  EXPECT_THAT(o.err, HasSubstr("did not end in order"));
+}
+
+TEST_F(Run, ExecKeepsBothImages) {
+  const Outcome o = sonde({"run", kApp, "exec"});
+  EXPECT_EQ(o.status, 0);
+  EXPECT_THAT(o.out, HasSubstr("Records: 8 collected from 2 processes, 0 lost"));
+}
+
+TEST_F(Run, AForkedChildLeavesTheFileAlone) {
+  const Outcome o = sonde({"run", kApp, "fork"});
+  EXPECT_THAT(o.out, HasSubstr("Records: 4 collected, 0 lost"));
+  EXPECT_THAT(o.err, Not(HasSubstr("damaged")));
+}
+
+TEST_F(Run, ChildrenHaveTheirOwn) {
+  const Outcome o = sonde({"run", "-o", file("t-%p.sonde"), kApp, "fork-exec"});
+  EXPECT_EQ(o.status, 0) << o.err;
+  EXPECT_THAT(o.out, HasSubstr("Records: 8 collected from 2 processes, 0 lost"));
+  int files = 0;
+  for (const auto& entry : fs::directory_iterator(folder_)) files += entry.path().extension() == ".sonde";
+  EXPECT_EQ(files, 2);
+}
+
+TEST_F(Run, ATimeoutEndsTheApplication) {
+  const Outcome o = sonde({"run", "--timeout", "0.3", kApp, "sleep"});
+  EXPECT_EQ(o.status, 128 + SIGTERM);
+  EXPECT_THAT(o.err, HasSubstr("stopped after 0.3 s"));
+  EXPECT_THAT(o.out, HasSubstr("Records: 4 collected, 0 lost"));
+}
+
+TEST_F(Run, ATerminatedSondeTerminatesTheApplicationAndStillReports) {
+  const Outcome o = sonde({"run", kApp, "sleep"}, [](pid_t pid) { ::kill(pid, SIGTERM); });
+  EXPECT_EQ(o.status, 128 + SIGTERM);
+  EXPECT_THAT(o.out, HasSubstr("Records: 4 collected, 0 lost"));
+}
+
+// -------------------------------------------------------------- collection --
+
+TEST_F(Run, LostRecordsAreShouted) {
+  const Outcome o = sonde({"run", kApp, "drop"});
+  EXPECT_THAT(o.out, HasSubstr("Records: 4 collected, 17 lost"));
+  EXPECT_THAT(o.err, HasSubstr("sonde: warning: 17 RECORDS WERE LOST"));
+}
+
+TEST_F(Run, ManySmallBuffersKeepEverything) {
+  const Outcome o = sonde({"run", "--buffer-kb", "4", kApp, "many", "5000"});
+  EXPECT_THAT(o.out, HasSubstr("Records: 20,004 collected, 0 lost"));
+}
+
+TEST_F(Run, ALibraryThatCannotFlushByItselfIsFlushed) {
+  environment_["STAND_IN_NO_PERIOD"] = "1";
+  // The application sleeps until it is killed; what it did must arrive meanwhile.
+  const Outcome o = sonde({"run", "--flush-ms", "20", "--timeout", "0.5", kApp, "sleep"});
+  EXPECT_THAT(o.out, HasSubstr("Records: 4 collected, 0 lost"));
+}
+
+TEST_F(Run, ProfileFromStartOffWaitsForTheProgram) {
+  const Outcome o = sonde({"run", "--profile-from-start", "off", "--csv", "-r", "cuda_gpu_trace", kApp, "profiler-api"});
+  EXPECT_THAT(o.err, HasSubstr("Records: 4 collected, 0 lost"));
+  EXPECT_THAT(o.out, HasSubstr("\n3000,5000,3,4,2,1,128,1,1,32,"));  // only the second of three
+  EXPECT_THAT(sonde({"run", kApp, "profiler-api"}).out, HasSubstr("Records: 12 collected"));
+}
+
+TEST_F(Run, TraceChoosesTheKinds) {
+  EXPECT_THAT(sonde({"run", "--trace", "gpu", kApp}).out,
+              AllOf(HasSubstr("Records: 2 collected"), HasSubstr("no CUDA API calls were recorded")));
+  const Outcome wrong = sonde({"run", "--trace", "cuda,gpus", kApp});
+  EXPECT_EQ(wrong.status, 125);
+  EXPECT_THAT(wrong.err, HasSubstr("unknown 'gpus'"));
+}
+
+TEST_F(Run, AnotherCuptiIsUsed) {
+  fs::copy_file(STAND_IN_CUPTI, file("other-cupti.so"));
+  EXPECT_THAT(sonde({"run", "--cupti", file("other-cupti.so"), kApp}).out, HasSubstr("Records: 4 collected"));
+  const Outcome missing = sonde({"run", "--cupti", file("nothing.so"), kApp});
+  EXPECT_EQ(missing.status, 125);
+  std::ofstream(file("broken.so")) << "no library";
+  const Outcome broken = sonde({"run", "--cupti", file("broken.so"), kApp});
+  EXPECT_THAT(broken.err, HasSubstr("== sonde: nothing is profiled:"));
+  EXPECT_EQ(broken.status, 91);  // the application's: it ran
+}
+
+// ------------------------------------------------------------------- files --
+
+TEST_F(Run, OutputsOfEachFormat) {
+  const Outcome o = sonde({"run", "-o", file("t"), "--export", "sonde,perfetto,sqlite,chrome,csv,json", kApp});
+  EXPECT_EQ(o.status, 0) << o.err;
+  for (const char* name : {"t.sonde", "t.pftrace", "t.sqlite", "t.chrome.json", "t.csv", "t.json"})
+    EXPECT_GT(fs::file_size(file(name)), 100u) << name;
+  EXPECT_THAT(o.err, HasSubstr("https://ui.perfetto.dev"));
+  const Outcome again = sonde({"run", "-o", file("t"), "--export", "csv", kApp, "print", "ran"});
+  EXPECT_EQ(again.status, 125);
+  EXPECT_THAT(again.err, HasSubstr("exists already; -f replaces it"));
+  EXPECT_THAT(again.out, Not(HasSubstr("ran")));  // found before the application ran
+  EXPECT_EQ(sonde({"run", "-f", "-o", file("t"), "--export", "csv", kApp}).status, 0);
+}
+
+TEST_F(Run, ReportOfAFileIsTheReportOfTheRun) {
+  const Outcome run = sonde({"run", "-o", file("t.sonde"), "--units", "ns", kApp, "many", "3"});
+  const Outcome report = sonde({"report", "--units", "ns", file("t.sonde")});
+  EXPECT_EQ(report.status, 0);
+  EXPECT_EQ(report.out, run.out);
+  const Outcome exported = sonde({"export", file("t.sonde")});
+  EXPECT_EQ(exported.status, 0) << exported.err;
+  EXPECT_TRUE(fs::exists(file("t.pftrace")));
+}
+
+TEST_F(Run, ATruncatedFileIsReportedAsFarAsItGoes) {
+  sonde({"run", "--buffer-kb", "4", "-o", file("t.sonde"), kApp, "many", "100"});
+  const auto size = fs::file_size(file("t.sonde"));
+  fs::resize_file(file("t.sonde"), size / 2);
+  const Outcome o = sonde({"report", file("t.sonde")});
+  EXPECT_EQ(o.status, 0);
+  EXPECT_THAT(o.err, AllOf(HasSubstr("bytes of the trace are damaged"), HasSubstr("records were recovered")));
+  EXPECT_THAT(o.out, HasSubstr("saxpy"));
+  std::ofstream(file("text.sonde")) << "hello";
+  const Outcome text = sonde({"report", file("text.sonde")});
+  EXPECT_EQ(text.status, 125);
+  EXPECT_THAT(text.err, HasSubstr("is not a Sonde trace"));
+}
+
+TEST_F(Run, PatternsInNames) {
+  environment_["RANK"] = "3";
+  EXPECT_EQ(sonde({"run", "-o", file("r-%q{RANK}.csv"), kApp}).status, 0);
+  EXPECT_TRUE(fs::exists(file("r-3.csv")));
+  const Outcome unset = sonde({"run", "-o", file("r-%q{NO_SUCH_VARIABLE}.csv"), kApp});
+  EXPECT_EQ(unset.status, 125);
+  EXPECT_THAT(unset.err, HasSubstr("NO_SUCH_VARIABLE"));
+  EXPECT_EQ(sonde({"run", "-o", file("%z.csv"), kApp}).status, 125);
+}
+
+TEST_F(Run, ALogFileTakesResultsAndMessages) {
+  const Outcome o = sonde({"run", "--log-file", file("log"), kApp});
+  EXPECT_EQ(o.out, "");
+  EXPECT_EQ(o.err, "");
+  EXPECT_THAT(content("log"), AllOf(HasSubstr("sonde: profiling"), HasSubstr("Records: 4 collected")));
+}
+
+TEST_F(Run, QuietSaysOnlyWhatIsWrong) {
+  EXPECT_EQ(sonde({"run", "-q", kApp}).err, "");
+  EXPECT_THAT(sonde({"run", "-q", kApp, "drop"}).err, HasSubstr("LOST"));
+}
+
+TEST_F(Run, ColoursOnlyWhenWanted) {
+  environment_["CLICOLOR_FORCE"] = "1";
+  EXPECT_THAT(sonde({"run", kApp}).out, HasSubstr("\x1b[1m"));
+  environment_["NO_COLOR"] = "1";
+  EXPECT_THAT(sonde({"run", kApp}).out, Not(HasSubstr("\x1b[")));
+}
+
+// ---------------------------------------------------------------- the rest --
+
+TEST_F(Run, EachCommandHasHelpWithAnExample) {
+  for (const char* command : {"run", "report", "export", "devices", "version", "completion"}) {
+    const Outcome o = sonde({command, "--help"});
+    EXPECT_EQ(o.status, 0);
+    EXPECT_THAT(o.out, HasSubstr("Example")) << command;
+  }
+  EXPECT_THAT(sonde({"--version"}).out, testing::StartsWith("sonde "));
+}
+
+TEST_F(Run, CompletionsAreScripts) {
+  const Outcome bash = sonde({"completion", "bash"});
+  EXPECT_THAT(bash.out, AllOf(HasSubstr("--print-gpu-trace"), HasSubstr("complete -o filenames -F _sonde sonde")));
+  std::ofstream(file("c.sh")) << bash.out;
+  EXPECT_EQ(start({"/bin/bash", "-n", file("c.sh")}, {}).status, 0);
+  EXPECT_THAT(sonde({"completion", "fish"}).out, HasSubstr("__fish_seen_subcommand_from run"));
+  EXPECT_EQ(sonde({"completion", "cmd.exe"}).status, 125);
+}
+
+TEST_F(Run, TheManualNamesEveryOption) {
+  std::ifstream in(MANUAL);
+  const std::string manual{std::istreambuf_iterator<char>(in), {}};
+  ASSERT_FALSE(manual.empty());
+  for (const char* command : {"run", "report", "export", "devices"}) {
+    std::string help = sonde({command, "--help"}).out;
+    help.resize(std::min(help.size(), help.find("Examples:")));
+    for (size_t at = help.find("--"); at != std::string::npos; at = help.find("--", at + 2)) {
+      size_t end = at + 2;
+      while (end < help.size() && (std::isalnum(static_cast<unsigned char>(help[end])) || help[end] == '-')) end++;
+      std::string option = help.substr(at, end - at);
+      if (option.size() <= 2) continue;
+      std::string escaped;
+      for (const char c : option) escaped += c == '-' ? std::string("\\-") : std::string(1, c);
+      EXPECT_THAT(manual, HasSubstr(escaped)) << command;
+      at = end - 2;
+    }
+  }
+}
+
+}  // namespace
