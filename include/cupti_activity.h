@@ -57,7 +57,8 @@ typedef enum {
   CUPTI_ACTIVITY_KIND_MARKER_DATA = 13, /**< Optional extra data of a marker (CUpti_ActivityMarkerData). */
   /** Where in the source a source-level result belongs (CUpti_ActivitySourceLocator). */
   CUPTI_ACTIVITY_KIND_SOURCE_LOCATOR = 14,
-  CUPTI_ACTIVITY_KIND_GLOBAL_ACCESS = 15, /**< Source-level global-memory access result (CUpti_ActivityGlobalAccess2). */
+  /** Source-level global-memory access result (CUpti_ActivityGlobalAccess2). */
+  CUPTI_ACTIVITY_KIND_GLOBAL_ACCESS = 15,
   CUPTI_ACTIVITY_KIND_BRANCH = 16, /**< Source-level branch result (CUpti_ActivityBranch2). */
   CUPTI_ACTIVITY_KIND_OVERHEAD = 17, /**< Time lost to tool/driver overhead (CUpti_ActivityOverhead). */
   /** Device-launched (dynamic parallelism) kernel; follows CONCURRENT_KERNEL, no switch of its own
@@ -76,33 +77,33 @@ typedef enum {
   CUPTI_ACTIVITY_KIND_MODULE = 27, /**< A loaded CUDA module (CUpti_ActivityModule). */
   CUPTI_ACTIVITY_KIND_DEVICE_ATTRIBUTE = 28, /**< One device attribute value (CUpti_ActivityDeviceAttribute). */
   CUPTI_ACTIVITY_KIND_SHARED_ACCESS = 29, /**< Source-level shared-memory access result (CUpti_ActivitySharedAccess). */
-  CUPTI_ACTIVITY_KIND_PC_SAMPLING = 30,
-  CUPTI_ACTIVITY_KIND_PC_SAMPLING_RECORD_INFO = 31,
-  CUPTI_ACTIVITY_KIND_INSTRUCTION_CORRELATION = 32,
-  CUPTI_ACTIVITY_KIND_OPENACC_DATA = 33,
-  CUPTI_ACTIVITY_KIND_OPENACC_LAUNCH = 34,
-  CUPTI_ACTIVITY_KIND_OPENACC_OTHER = 35,
-  CUPTI_ACTIVITY_KIND_CUDA_EVENT = 36,
-  CUPTI_ACTIVITY_KIND_STREAM = 37,
-  CUPTI_ACTIVITY_KIND_SYNCHRONIZATION = 38,
-  CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION = 39,
-  CUPTI_ACTIVITY_KIND_NVLINK = 40,
-  CUPTI_ACTIVITY_KIND_INSTANTANEOUS_EVENT = 41,
-  CUPTI_ACTIVITY_KIND_INSTANTANEOUS_EVENT_INSTANCE = 42,
-  CUPTI_ACTIVITY_KIND_INSTANTANEOUS_METRIC = 43,
-  CUPTI_ACTIVITY_KIND_INSTANTANEOUS_METRIC_INSTANCE = 44,
-  CUPTI_ACTIVITY_KIND_MEMORY = 45,
-  CUPTI_ACTIVITY_KIND_PCIE = 46,
-  CUPTI_ACTIVITY_KIND_OPENMP = 47,
-  CUPTI_ACTIVITY_KIND_INTERNAL_LAUNCH_API = 48,
-  CUPTI_ACTIVITY_KIND_MEMORY2 = 49,
-  CUPTI_ACTIVITY_KIND_MEMORY_POOL = 50,
-  CUPTI_ACTIVITY_KIND_GRAPH_TRACE = 51,
-  CUPTI_ACTIVITY_KIND_JIT = 52,
-  CUPTI_ACTIVITY_KIND_DEVICE_GRAPH_TRACE = 53,
-  CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS = 54,
-  CUPTI_ACTIVITY_KIND_CONFIDENTIAL_COMPUTE_ROTATION = 55,
-  CUPTI_ACTIVITY_KIND_COUNT = 56,
+  CUPTI_ACTIVITY_KIND_PC_SAMPLING = 30, /**< Samples of program counters. */
+  CUPTI_ACTIVITY_KIND_PC_SAMPLING_RECORD_INFO = 31, /**< How many samples there were. */
+  CUPTI_ACTIVITY_KIND_INSTRUCTION_CORRELATION = 32, /**< Source lines of instructions. */
+  CUPTI_ACTIVITY_KIND_OPENACC_DATA = 33, /**< OpenACC data operation. */
+  CUPTI_ACTIVITY_KIND_OPENACC_LAUNCH = 34, /**< OpenACC kernel launch. */
+  CUPTI_ACTIVITY_KIND_OPENACC_OTHER = 35, /**< Other OpenACC event. */
+  CUPTI_ACTIVITY_KIND_CUDA_EVENT = 36, /**< CUDA event recorded. */
+  CUPTI_ACTIVITY_KIND_STREAM = 37, /**< Stream created. */
+  CUPTI_ACTIVITY_KIND_SYNCHRONIZATION = 38, /**< Wait for the device. */
+  CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION = 39, /**< External id of an API call. */
+  CUPTI_ACTIVITY_KIND_NVLINK = 40, /**< NVLink between devices. */
+  CUPTI_ACTIVITY_KIND_INSTANTANEOUS_EVENT = 41, /**< Event value at one time. */
+  CUPTI_ACTIVITY_KIND_INSTANTANEOUS_EVENT_INSTANCE = 42, /**< Event value of one instance at one time. */
+  CUPTI_ACTIVITY_KIND_INSTANTANEOUS_METRIC = 43, /**< Metric value at one time. */
+  CUPTI_ACTIVITY_KIND_INSTANTANEOUS_METRIC_INSTANCE = 44, /**< Metric value of one instance at one time. */
+  CUPTI_ACTIVITY_KIND_MEMORY = 45, /**< Allocation with its release, as one span. */
+  CUPTI_ACTIVITY_KIND_PCIE = 46, /**< Device or bridge of PCI Express. */
+  CUPTI_ACTIVITY_KIND_OPENMP = 47, /**< OpenMP event. */
+  CUPTI_ACTIVITY_KIND_INTERNAL_LAUNCH_API = 48, /**< Launch made by the driver itself. */
+  CUPTI_ACTIVITY_KIND_MEMORY2 = 49, /**< Allocation or release. */
+  CUPTI_ACTIVITY_KIND_MEMORY_POOL = 50, /**< Memory pool created, trimmed or destroyed. */
+  CUPTI_ACTIVITY_KIND_GRAPH_TRACE = 51, /**< Graph launch as a whole. */
+  CUPTI_ACTIVITY_KIND_JIT = 52, /**< Compilation at run time. */
+  CUPTI_ACTIVITY_KIND_DEVICE_GRAPH_TRACE = 53, /**< Graph launched by a kernel. */
+  CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS = 54, /**< Decompression of memory. */
+  CUPTI_ACTIVITY_KIND_CONFIDENTIAL_COMPUTE_ROTATION = 55, /**< Rotation of keys of confidential computing. */
+  CUPTI_ACTIVITY_KIND_COUNT = 56, /**< Number of kinds. */
   CUPTI_ACTIVITY_KIND_FORCE_INT = 0x7fffffff
 } CUpti_ActivityKind;
 
@@ -144,11 +145,11 @@ typedef enum {
   CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH = 65536, /**< CUPTI flushing an activity buffer. */
   CUPTI_ACTIVITY_OVERHEAD_CUPTI_INSTRUMENTATION = 131072, /**< CUPTI instrumenting code. */
   CUPTI_ACTIVITY_OVERHEAD_CUPTI_RESOURCE = 196608, /**< CUPTI making or destroying its resources. */
-  CUPTI_ACTIVITY_OVERHEAD_RUNTIME_TRIGGERED_MODULE_LOADING = 262144,
-  CUPTI_ACTIVITY_OVERHEAD_LAZY_FUNCTION_LOADING = 327680,
-  CUPTI_ACTIVITY_OVERHEAD_COMMAND_BUFFER_FULL = 393216,
-  CUPTI_ACTIVITY_OVERHEAD_ACTIVITY_BUFFER_REQUEST = 458752,
-  CUPTI_ACTIVITY_OVERHEAD_UVM_ACTIVITY_INIT = 524288,
+  CUPTI_ACTIVITY_OVERHEAD_RUNTIME_TRIGGERED_MODULE_LOADING = 262144, /**< The runtime loaded a module. */
+  CUPTI_ACTIVITY_OVERHEAD_LAZY_FUNCTION_LOADING = 327680, /**< A function was loaded at its first use. */
+  CUPTI_ACTIVITY_OVERHEAD_COMMAND_BUFFER_FULL = 393216, /**< The driver waited for room in a command buffer. */
+  CUPTI_ACTIVITY_OVERHEAD_ACTIVITY_BUFFER_REQUEST = 458752, /**< The client was asked for a buffer. */
+  CUPTI_ACTIVITY_OVERHEAD_UVM_ACTIVITY_INIT = 524288, /**< Recording of unified memory was started. */
   CUPTI_ACTIVITY_OVERHEAD_FORCE_INT = 0x7fffffff
 } CUpti_ActivityOverheadKind;
 
@@ -170,10 +171,10 @@ typedef enum {
   CUPTI_ACTIVITY_FLAG_MARKER_INSTANTANEOUS = 1, /**< MARKER record: a single point in time. */
   CUPTI_ACTIVITY_FLAG_MARKER_START = 2, /**< MARKER record: opens a range. */
   CUPTI_ACTIVITY_FLAG_MARKER_END = 4, /**< MARKER record: closes a range. */
-  CUPTI_ACTIVITY_FLAG_MARKER_SYNC_ACQUIRE = 8,
-  CUPTI_ACTIVITY_FLAG_MARKER_SYNC_ACQUIRE_SUCCESS = 16,
-  CUPTI_ACTIVITY_FLAG_MARKER_SYNC_ACQUIRE_FAILED = 32,
-  CUPTI_ACTIVITY_FLAG_MARKER_SYNC_RELEASE = 64,
+  CUPTI_ACTIVITY_FLAG_MARKER_SYNC_ACQUIRE = 8, /**< MARKER record: a lock is being taken. */
+  CUPTI_ACTIVITY_FLAG_MARKER_SYNC_ACQUIRE_SUCCESS = 16, /**< MARKER record: the lock was taken. */
+  CUPTI_ACTIVITY_FLAG_MARKER_SYNC_ACQUIRE_FAILED = 32, /**< MARKER record: the lock was not taken. */
+  CUPTI_ACTIVITY_FLAG_MARKER_SYNC_RELEASE = 64, /**< MARKER record: the lock was given back. */
   CUPTI_ACTIVITY_FLAG_MARKER_COLOR_NONE = 1, /**< MARKER_DATA record: no colour given. */
   CUPTI_ACTIVITY_FLAG_MARKER_COLOR_ARGB = 2, /**< MARKER_DATA record: colour is packed A,R,G,B. */
   /** GlobalAccess2 flags, low byte: bytes each thread asked for. */
@@ -193,7 +194,7 @@ typedef enum {
   /** SharedAccess flags, low byte: bytes each thread asked for. */
   CUPTI_ACTIVITY_FLAG_SHARED_ACCESS_KIND_SIZE_MASK = 255,
   CUPTI_ACTIVITY_FLAG_SHARED_ACCESS_KIND_LOAD = 256, /**< SharedAccess flags: set = load, clear = store. */
-  CUPTI_ACTIVITY_FLAG_MEMSET_ASYNC = 1,
+  CUPTI_ACTIVITY_FLAG_MEMSET_ASYNC = 1, /**< MEMSET record: set was asynchronous. */
   CUPTI_ACTIVITY_FLAG_THRASHING_IN_CPU = 1, /**< Thrashing involves the CPU (flag for a THRASHING counter record). */
   /** Throttling applies to the CPU (flag for a THROTTLING counter record). */
   CUPTI_ACTIVITY_FLAG_THROTTLING_IN_CPU = 1,
@@ -202,30 +203,30 @@ typedef enum {
 
 /** Why a sampled warp did not issue an instruction. */
 typedef enum {
-  CUPTI_ACTIVITY_PC_SAMPLING_STALL_INVALID = 0,
-  CUPTI_ACTIVITY_PC_SAMPLING_STALL_NONE = 1,
-  CUPTI_ACTIVITY_PC_SAMPLING_STALL_INST_FETCH = 2,
-  CUPTI_ACTIVITY_PC_SAMPLING_STALL_EXEC_DEPENDENCY = 3,
-  CUPTI_ACTIVITY_PC_SAMPLING_STALL_MEMORY_DEPENDENCY = 4,
-  CUPTI_ACTIVITY_PC_SAMPLING_STALL_TEXTURE = 5,
-  CUPTI_ACTIVITY_PC_SAMPLING_STALL_SYNC = 6,
-  CUPTI_ACTIVITY_PC_SAMPLING_STALL_CONSTANT_MEMORY_DEPENDENCY = 7,
-  CUPTI_ACTIVITY_PC_SAMPLING_STALL_PIPE_BUSY = 8,
-  CUPTI_ACTIVITY_PC_SAMPLING_STALL_MEMORY_THROTTLE = 9,
-  CUPTI_ACTIVITY_PC_SAMPLING_STALL_NOT_SELECTED = 10,
-  CUPTI_ACTIVITY_PC_SAMPLING_STALL_OTHER = 11,
-  CUPTI_ACTIVITY_PC_SAMPLING_STALL_SLEEPING = 12,
+  CUPTI_ACTIVITY_PC_SAMPLING_STALL_INVALID = 0, /**< No reason. */
+  CUPTI_ACTIVITY_PC_SAMPLING_STALL_NONE = 1, /**< No stall: an instruction was issued. */
+  CUPTI_ACTIVITY_PC_SAMPLING_STALL_INST_FETCH = 2, /**< The next instruction was not there yet. */
+  CUPTI_ACTIVITY_PC_SAMPLING_STALL_EXEC_DEPENDENCY = 3, /**< An operand was still being computed. */
+  CUPTI_ACTIVITY_PC_SAMPLING_STALL_MEMORY_DEPENDENCY = 4, /**< An operand was still being loaded. */
+  CUPTI_ACTIVITY_PC_SAMPLING_STALL_TEXTURE = 5, /**< The texture unit was busy. */
+  CUPTI_ACTIVITY_PC_SAMPLING_STALL_SYNC = 6, /**< The warp waited at a barrier. */
+  CUPTI_ACTIVITY_PC_SAMPLING_STALL_CONSTANT_MEMORY_DEPENDENCY = 7, /**< A constant was not in its cache. */
+  CUPTI_ACTIVITY_PC_SAMPLING_STALL_PIPE_BUSY = 8, /**< The arithmetic unit was busy. */
+  CUPTI_ACTIVITY_PC_SAMPLING_STALL_MEMORY_THROTTLE = 9, /**< Too many memory operations were pending. */
+  CUPTI_ACTIVITY_PC_SAMPLING_STALL_NOT_SELECTED = 10, /**< Ready, but another warp was taken. */
+  CUPTI_ACTIVITY_PC_SAMPLING_STALL_OTHER = 11, /**< Any other reason. */
+  CUPTI_ACTIVITY_PC_SAMPLING_STALL_SLEEPING = 12, /**< The warp slept. */
   CUPTI_ACTIVITY_PC_SAMPLING_STALL_FORCE_INT = 0x7fffffff
 } CUpti_ActivityPCSamplingStallReason;
 
 /** How often the program counter is sampled. */
 typedef enum {
-  CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_INVALID = 0,
-  CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_MIN = 1,
-  CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_LOW = 2,
-  CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_MID = 3,
-  CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_HIGH = 4,
-  CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_MAX = 5,
+  CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_INVALID = 0, /**< No period. */
+  CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_MIN = 1, /**< The shortest the device has. */
+  CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_LOW = 2, /**< Shorter than the middle. */
+  CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_MID = 3, /**< The middle. */
+  CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_HIGH = 4, /**< Longer than the middle. */
+  CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_MAX = 5, /**< The longest the device has. */
   CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_FORCE_INT = 0x7fffffff
 } CUpti_ActivityPCSamplingPeriod;
 
@@ -252,9 +253,9 @@ typedef enum {
   CUPTI_ACTIVITY_MEMORY_KIND_PINNED = 2, /**< Page-locked host memory. */
   CUPTI_ACTIVITY_MEMORY_KIND_DEVICE = 3, /**< Device memory. */
   CUPTI_ACTIVITY_MEMORY_KIND_ARRAY = 4, /**< Array memory. */
-  CUPTI_ACTIVITY_MEMORY_KIND_MANAGED = 5,
-  CUPTI_ACTIVITY_MEMORY_KIND_DEVICE_STATIC = 6,
-  CUPTI_ACTIVITY_MEMORY_KIND_MANAGED_STATIC = 7,
+  CUPTI_ACTIVITY_MEMORY_KIND_MANAGED = 5, /**< Managed memory. */
+  CUPTI_ACTIVITY_MEMORY_KIND_DEVICE_STATIC = 6, /**< Device variable. */
+  CUPTI_ACTIVITY_MEMORY_KIND_MANAGED_STATIC = 7, /**< Managed variable. */
   CUPTI_ACTIVITY_MEMORY_KIND_FORCE_INT = 0x7fffffff
 } CUpti_ActivityMemoryKind;
 
@@ -367,97 +368,97 @@ typedef enum {
   CUPTI_ACTIVITY_INSTRUCTION_CLASS_INTER_THREAD_COMMUNICATION = 16, /**< Exchange between threads. */
   CUPTI_ACTIVITY_INSTRUCTION_CLASS_BARRIER = 17, /**< Barrier instruction. */
   CUPTI_ACTIVITY_INSTRUCTION_CLASS_MISCELLANEOUS = 18, /**< Anything the other classes do not cover. */
-  CUPTI_ACTIVITY_INSTRUCTION_CLASS_FP_16 = 19,
-  CUPTI_ACTIVITY_INSTRUCTION_CLASS_UNIFORM = 20,
+  CUPTI_ACTIVITY_INSTRUCTION_CLASS_FP_16 = 19, /**< Half-precision arithmetic. */
+  CUPTI_ACTIVITY_INSTRUCTION_CLASS_UNIFORM = 20, /**< Work of a whole warp at once. */
   CUPTI_ACTIVITY_INSTRUCTION_CLASS_KIND_FORCE_INT = 0x7fffffff
 } CUpti_ActivityInstructionClass;
 
 /** Whether global loads are cached in a partitioned L1. */
 typedef enum {
-  CUPTI_ACTIVITY_PARTITIONED_GLOBAL_CACHE_CONFIG_UNKNOWN = 0,
-  CUPTI_ACTIVITY_PARTITIONED_GLOBAL_CACHE_CONFIG_NOT_SUPPORTED = 1,
-  CUPTI_ACTIVITY_PARTITIONED_GLOBAL_CACHE_CONFIG_OFF = 2,
-  CUPTI_ACTIVITY_PARTITIONED_GLOBAL_CACHE_CONFIG_ON = 3,
+  CUPTI_ACTIVITY_PARTITIONED_GLOBAL_CACHE_CONFIG_UNKNOWN = 0, /**< Not known. */
+  CUPTI_ACTIVITY_PARTITIONED_GLOBAL_CACHE_CONFIG_NOT_SUPPORTED = 1, /**< The device has none. */
+  CUPTI_ACTIVITY_PARTITIONED_GLOBAL_CACHE_CONFIG_OFF = 2, /**< Off. */
+  CUPTI_ACTIVITY_PARTITIONED_GLOBAL_CACHE_CONFIG_ON = 3, /**< On. */
   CUPTI_ACTIVITY_PARTITIONED_GLOBAL_CACHE_CONFIG_FORCE_INT = 0x7fffffff
 } CUpti_ActivityPartitionedGlobalCacheConfig;
 
 /** What a synchronisation waited for. CUDA 8.0. */
 typedef enum {
-  CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_UNKNOWN = 0,
-  CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE = 1,
-  CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT = 2,
-  CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE = 3,
-  CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE = 4,
+  CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_UNKNOWN = 0, /**< Not known. */
+  CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE = 1, /**< A thread waited for an event. */
+  CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT = 2, /**< A stream waits for an event. */
+  CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE = 3, /**< A thread waited for a stream. */
+  CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE = 4, /**< A thread waited for a context. */
   CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_FORCE_INT = 0x7fffffff
 } CUpti_ActivitySynchronizationType;
 
 /** What sort of stream a stream is. CUDA 8.0. */
 typedef enum {
-  CUPTI_ACTIVITY_STREAM_CREATE_FLAG_UNKNOWN = 0,
-  CUPTI_ACTIVITY_STREAM_CREATE_FLAG_DEFAULT = 1,
-  CUPTI_ACTIVITY_STREAM_CREATE_FLAG_NON_BLOCKING = 2,
-  CUPTI_ACTIVITY_STREAM_CREATE_FLAG_NULL = 3,
-  CUPTI_ACTIVITY_STREAM_CREATE_MASK = 0xFFFF,
+  CUPTI_ACTIVITY_STREAM_CREATE_FLAG_UNKNOWN = 0, /**< Not known. */
+  CUPTI_ACTIVITY_STREAM_CREATE_FLAG_DEFAULT = 1, /**< An ordinary stream. */
+  CUPTI_ACTIVITY_STREAM_CREATE_FLAG_NON_BLOCKING = 2, /**< A stream that the default stream does not wait for. */
+  CUPTI_ACTIVITY_STREAM_CREATE_FLAG_NULL = 3, /**< The default stream. */
+  CUPTI_ACTIVITY_STREAM_CREATE_MASK = 0xFFFF, /**< The bits of these flags. */
   CUPTI_ACTIVITY_STREAM_CREATE_FLAG_FORCE_INT = 0x7fffffff
 } CUpti_ActivityStreamFlag;
 
 /** What an NVLink can do. CUDA 8.0. */
 typedef enum {
-  CUPTI_LINK_FLAG_INVALID = 0,
-  CUPTI_LINK_FLAG_PEER_ACCESS = 2,
-  CUPTI_LINK_FLAG_SYSMEM_ACCESS = 4,
-  CUPTI_LINK_FLAG_PEER_ATOMICS = 8,
-  CUPTI_LINK_FLAG_SYSMEM_ATOMICS = 16,
+  CUPTI_LINK_FLAG_INVALID = 0, /**< No flag. */
+  CUPTI_LINK_FLAG_PEER_ACCESS = 2, /**< The devices reach each other's memory. */
+  CUPTI_LINK_FLAG_SYSMEM_ACCESS = 4, /**< The device reaches host memory. */
+  CUPTI_LINK_FLAG_PEER_ATOMICS = 8, /**< Atomic operations work between devices. */
+  CUPTI_LINK_FLAG_SYSMEM_ATOMICS = 16, /**< Atomic operations work on host memory. */
   CUPTI_LINK_FLAG_FORCE_INT = 0x7fffffff
 } CUpti_LinkFlag;
 
 /** Allocation or release. */
 typedef enum {
-  CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_INVALID = 0,
-  CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION = 1,
-  CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE = 2,
+  CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_INVALID = 0, /**< No operation. */
+  CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION = 1, /**< Allocation. */
+  CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE = 2, /**< Release. */
   CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_FORCE_INT = 0x7fffffff
 } CUpti_ActivityMemoryOperationType;
 
 /** Where a memory pool lives. */
 typedef enum {
-  CUPTI_ACTIVITY_MEMORY_POOL_TYPE_INVALID = 0,
-  CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL = 1,
-  CUPTI_ACTIVITY_MEMORY_POOL_TYPE_IMPORTED = 2,
+  CUPTI_ACTIVITY_MEMORY_POOL_TYPE_INVALID = 0, /**< No pool. */
+  CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL = 1, /**< A pool of this process. */
+  CUPTI_ACTIVITY_MEMORY_POOL_TYPE_IMPORTED = 2, /**< A pool of another process. */
   CUPTI_ACTIVITY_MEMORY_POOL_TYPE_FORCE_INT = 0x7fffffff
 } CUpti_ActivityMemoryPoolType;
 
 /** What happened to a memory pool. */
 typedef enum {
-  CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_INVALID = 0,
-  CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_CREATED = 1,
-  CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_DESTROYED = 2,
-  CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_TRIMMED = 3,
+  CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_INVALID = 0, /**< No operation. */
+  CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_CREATED = 1, /**< Created. */
+  CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_DESTROYED = 2, /**< Destroyed. */
+  CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_TRIMMED = 3, /**< Trimmed. */
   CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_FORCE_INT = 0x7fffffff
 } CUpti_ActivityMemoryPoolOperationType;
 
 /** What sort of hardware queue carried the work. */
 typedef enum {
-  CUPTI_CHANNEL_TYPE_INVALID = 0,
-  CUPTI_CHANNEL_TYPE_COMPUTE = 1,
-  CUPTI_CHANNEL_TYPE_ASYNC_MEMCPY = 2,
-  CUPTI_CHANNEL_TYPE_DECOMP = 3,
+  CUPTI_CHANNEL_TYPE_INVALID = 0, /**< No queue. */
+  CUPTI_CHANNEL_TYPE_COMPUTE = 1, /**< A queue of kernels. */
+  CUPTI_CHANNEL_TYPE_ASYNC_MEMCPY = 2, /**< A queue of a copy engine. */
+  CUPTI_CHANNEL_TYPE_DECOMP = 3, /**< A queue of the decompression engine. */
   CUPTI_CHANNEL_TYPE_FORCE_INT = 0x7fffffff
 } CUpti_ChannelType;
 
 /** Whether a context shares a graphics queue. */
 typedef enum {
-  CUPTI_CONTEXT_CIG_MODE_NONE = 0,
-  CUPTI_CONTEXT_CIG_MODE_CIG = 1,
-  CUPTI_CONTEXT_CIG_MODE_CIG_FALLBACK = 2,
+  CUPTI_CONTEXT_CIG_MODE_NONE = 0, /**< Not shared. */
+  CUPTI_CONTEXT_CIG_MODE_CIG = 1, /**< Shared. */
+  CUPTI_CONTEXT_CIG_MODE_CIG_FALLBACK = 2, /**< To be shared, but not possible. */
   CUPTI_CONTEXT_CIG_MODE_FORCE_INT = 0x7fffffff
 } CUpti_ContextCigMode;
 
 /** What a payload attribute describes. */
 typedef enum {
-  CUPTI_NVTX_EXT_PAYLOAD_TYPE_UNKNOWN = 0,
-  CUPTI_NVTX_EXT_PAYLOAD_TYPE_SCHEMA = 1,
-  CUPTI_NVTX_EXT_PAYLOAD_TYPE_ENUM = 2,
+  CUPTI_NVTX_EXT_PAYLOAD_TYPE_UNKNOWN = 0, /**< Not known. */
+  CUPTI_NVTX_EXT_PAYLOAD_TYPE_SCHEMA = 1, /**< A schema. */
+  CUPTI_NVTX_EXT_PAYLOAD_TYPE_ENUM = 2, /**< An enumeration. */
   CUPTI_NVTX_EXT_PAYLOAD_TYPE_FORCE_INT = 0x7fffffff
 } CUpti_NvtxExtPayloadType;
 
@@ -481,8 +482,8 @@ typedef struct {
 /** One unified-memory counter to switch on or off. CUDA 6.0. */
 typedef struct PACKED_ALIGNMENT {
   CUpti_ActivityUnifiedMemoryCounterScope scope;
-  CUpti_ActivityUnifiedMemoryCounterKind kind;
-  uint32_t deviceId;
+  CUpti_ActivityUnifiedMemoryCounterKind kind; /**< Kind of the record; tells its structure. */
+  uint32_t deviceId; /**< Device, by ordinal. */
   uint32_t enable;
 } CUpti_ActivityUnifiedMemoryCounterConfig;
 
@@ -495,279 +496,279 @@ typedef struct PACKED_ALIGNMENT {
 /** Period of PC sampling for a context. */
 typedef struct PACKED_ALIGNMENT {
   uint32_t size;
-  CUpti_ActivityPCSamplingPeriod samplingPeriod;
-  uint32_t samplingPeriod2;
+  CUpti_ActivityPCSamplingPeriod samplingPeriod; /**< CUpti_ActivityPCSamplingPeriod. */
+  uint32_t samplingPeriod2; /**< Cycles from sample to sample, as a power of two; used when not 0. */
 } CUpti_ActivityPCSamplingConfig;
 
 /** The head of every record. CUDA 4.1. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
 } CUpti_Activity;
 
 /** A copy that is not between two devices. correlationId is that of the API call; copyCount counts the copies of a
  *  batch. CUDA 12.8.
  */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  uint8_t copyKind;
-  uint8_t srcKind;
-  uint8_t dstKind;
-  uint8_t flags;
-  uint64_t bytes;
-  uint64_t start;
-  uint64_t end;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  uint32_t correlationId;
-  uint32_t runtimeCorrelationId;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  uint8_t copyKind; /**< CUpti_ActivityMemcpyKind. */
+  uint8_t srcKind; /**< CUpti_ActivityMemoryKind of the source. */
+  uint8_t dstKind; /**< CUpti_ActivityMemoryKind of the destination. */
+  uint8_t flags; /**< CUpti_ActivityFlag, those of this kind. */
+  uint64_t bytes; /**< Size. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint32_t runtimeCorrelationId; /**< Of the runtime call, where there was one. */
   uint32_t pad;
   void *reserved0;
-  uint64_t graphNodeId;
-  uint32_t graphId;
-  uint32_t channelID;
-  CUpti_ChannelType channelType;
-  uint8_t isDeviceLaunched;
+  uint64_t graphNodeId; /**< Node of the launched graph; 0 none. */
+  uint32_t graphId; /**< Launched graph; 0 none. */
+  uint32_t channelID; /**< Hardware queue. */
+  CUpti_ChannelType channelType; /**< What sort of queue. */
+  uint8_t isDeviceLaunched; /**< 1: launched by the device. */
   uint8_t pad2[3];
-  uint64_t copyCount;
+  uint64_t copyCount; /**< Copies in the batch. */
 } CUpti_ActivityMemcpy6;
 
 /** A copy between two devices. CUDA 11.6. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  uint8_t copyKind;
-  uint8_t srcKind;
-  uint8_t dstKind;
-  uint8_t flags;
-  uint64_t bytes;
-  uint64_t start;
-  uint64_t end;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  uint32_t srcDeviceId;
-  uint32_t srcContextId;
-  uint32_t dstDeviceId;
-  uint32_t dstContextId;
-  uint32_t correlationId;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  uint8_t copyKind; /**< CUpti_ActivityMemcpyKind. */
+  uint8_t srcKind; /**< CUpti_ActivityMemoryKind of the source. */
+  uint8_t dstKind; /**< CUpti_ActivityMemoryKind of the destination. */
+  uint8_t flags; /**< CUpti_ActivityFlag, those of this kind. */
+  uint64_t bytes; /**< Size. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  uint32_t srcDeviceId; /**< Device of the source. */
+  uint32_t srcContextId; /**< Context of the source. */
+  uint32_t dstDeviceId; /**< Device of the destination. */
+  uint32_t dstContextId; /**< Context of the destination. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
   void *reserved0;
-  uint64_t graphNodeId;
-  uint32_t graphId;
-  uint32_t channelID;
-  CUpti_ChannelType channelType;
+  uint64_t graphNodeId; /**< Node of the launched graph; 0 none. */
+  uint32_t graphId; /**< Launched graph; 0 none. */
+  uint32_t channelID; /**< Hardware queue. */
+  CUpti_ChannelType channelType; /**< What sort of queue. */
 } CUpti_ActivityMemcpyPtoP4;
 
 /** A memory set. CUDA 11.6. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   uint32_t value;
-  uint64_t bytes;
-  uint64_t start;
-  uint64_t end;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  uint32_t correlationId;
-  uint16_t flags;
-  uint16_t memoryKind;
+  uint64_t bytes; /**< Size. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint16_t flags; /**< CUpti_ActivityFlag, those of this kind. */
+  uint16_t memoryKind; /**< CUpti_ActivityMemoryKind. */
   uint32_t pad;
   void *reserved0;
-  uint64_t graphNodeId;
-  uint32_t graphId;
-  uint32_t channelID;
-  CUpti_ChannelType channelType;
-  uint8_t isDeviceLaunched;
+  uint64_t graphNodeId; /**< Node of the launched graph; 0 none. */
+  uint32_t graphId; /**< Launched graph; 0 none. */
+  uint32_t channelID; /**< Hardware queue. */
+  CUpti_ChannelType channelType; /**< What sort of queue. */
+  uint8_t isDeviceLaunched; /**< 1: launched by the device. */
   uint8_t pad2[3];
 } CUpti_ActivityMemset4;
 
 /** An allocation with its release, as one span. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityMemoryKind memoryKind;
-  uint64_t address;
-  uint64_t bytes;
-  uint64_t start;
-  uint64_t end;
-  uint64_t allocPC;
-  uint64_t freePC;
-  uint32_t processId;
-  uint32_t deviceId;
-  uint32_t contextId;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityMemoryKind memoryKind; /**< CUpti_ActivityMemoryKind. */
+  uint64_t address; /**< Virtual address. */
+  uint64_t bytes; /**< Size. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint64_t allocPC; /**< Where in the program it was allocated. */
+  uint64_t freePC; /**< Where in the program it was released. */
+  uint32_t processId; /**< Process of the call. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint32_t contextId; /**< Context, by id. */
   uint32_t pad;
-  const char *name;
+  const char *name; /**< Name; kernels' is mangled. */
 } CUpti_ActivityMemory;
 
 /** An allocation or a release; source names the library that asked for it, if that is recorded. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityMemoryOperationType memoryOperationType;
-  CUpti_ActivityMemoryKind memoryKind;
-  uint32_t correlationId;
-  uint64_t address;
-  uint64_t bytes;
-  uint64_t timestamp;
-  uint64_t PC;
-  uint32_t processId;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  const char *name;
-  uint32_t isAsync;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityMemoryOperationType memoryOperationType; /**< Allocation or release. */
+  CUpti_ActivityMemoryKind memoryKind; /**< CUpti_ActivityMemoryKind. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint64_t address; /**< Virtual address. */
+  uint64_t bytes; /**< Size. */
+  uint64_t timestamp; /**< When, ns. */
+  uint64_t PC; /**< Where in the program. */
+  uint32_t processId; /**< Process of the call. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  const char *name; /**< Name; kernels' is mangled. */
+  uint32_t isAsync; /**< 1: in stream order. */
   uint32_t pad1;
   struct {
-    CUpti_ActivityMemoryPoolType memoryPoolType;
+    CUpti_ActivityMemoryPoolType memoryPoolType; /**< Where the pool lives. */
     uint32_t pad2;
-    uint64_t address;
-    uint64_t releaseThreshold;
+    uint64_t address; /**< Virtual address. */
+    uint64_t releaseThreshold; /**< Bytes the pool keeps. */
     union {
       uint64_t size;
-      uint64_t processId;
+      uint64_t processId; /**< Process of the call. */
     } pool;
-    uint64_t utilizedSize;
+    uint64_t utilizedSize; /**< Bytes in use. */
   } memoryPoolConfig;
-  const char *source;
+  const char *source; /**< The library that allocated, if recorded. */
 } CUpti_ActivityMemory4;
 
 /** What happened to a memory pool: created, trimmed, destroyed. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityMemoryPoolOperationType memoryPoolOperationType;
-  CUpti_ActivityMemoryPoolType memoryPoolType;
-  uint32_t correlationId;
-  uint32_t processId;
-  uint32_t deviceId;
-  size_t minBytesToKeep;
-  uint64_t address;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityMemoryPoolOperationType memoryPoolOperationType; /**< What happened to the pool. */
+  CUpti_ActivityMemoryPoolType memoryPoolType; /**< Where the pool lives. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint32_t processId; /**< Process of the call. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  size_t minBytesToKeep; /**< Bytes to keep when trimming. */
+  uint64_t address; /**< Virtual address. */
   uint64_t size;
-  uint64_t releaseThreshold;
-  uint64_t timestamp;
-  uint64_t utilizedSize;
-  uint8_t isManagedPool;
+  uint64_t releaseThreshold; /**< Bytes the pool keeps. */
+  uint64_t timestamp; /**< When, ns. */
+  uint64_t utilizedSize; /**< Bytes in use. */
+  uint8_t isManagedPool; /**< 1: of managed memory. */
   uint8_t pad2[7];
 } CUpti_ActivityMemoryPool3;
 
 /** How a kernel was launched. */
 typedef enum {
-  CUPTI_ACTIVITY_LAUNCH_TYPE_REGULAR = 0,
-  CUPTI_ACTIVITY_LAUNCH_TYPE_COOPERATIVE_SINGLE_DEVICE = 1,
-  CUPTI_ACTIVITY_LAUNCH_TYPE_COOPERATIVE_MULTI_DEVICE = 2,
-  CUPTI_ACTIVITY_LAUNCH_TYPE_CBL_COMMANDLIST = 3
+  CUPTI_ACTIVITY_LAUNCH_TYPE_REGULAR = 0, /**< An ordinary launch. */
+  CUPTI_ACTIVITY_LAUNCH_TYPE_COOPERATIVE_SINGLE_DEVICE = 1, /**< A cooperative launch. */
+  CUPTI_ACTIVITY_LAUNCH_TYPE_COOPERATIVE_MULTI_DEVICE = 2, /**< A cooperative launch on several devices. */
+  CUPTI_ACTIVITY_LAUNCH_TYPE_CBL_COMMANDLIST = 3 /**< A launch from a command list. */
 } CUpti_ActivityLaunchType;
 
 /** Limit of shared memory that a kernel was allowed. */
 typedef enum {
-  CUPTI_FUNC_SHMEM_LIMIT_DEFAULT = 0x00,
-  CUPTI_FUNC_SHMEM_LIMIT_OPTIN = 0x01,
+  CUPTI_FUNC_SHMEM_LIMIT_DEFAULT = 0x00, /**< The ordinary limit. */
+  CUPTI_FUNC_SHMEM_LIMIT_OPTIN = 0x01, /**< A higher limit that was asked for. */
   CUPTI_FUNC_SHMEM_LIMIT_FORCE_INT = 0x7fffffff
 } CUpti_FuncShmemLimitConfig;
 
 /** A kernel: when it ran, with which grid, block and cluster, and what it used. name is mangled. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   union {
     uint8_t both;
     struct {
-      uint8_t requested:4;
+      uint8_t requested:4; /**< Cache preference that was asked for, CUfunc_cache. */
       uint8_t executed:4;
     } config;
   } cacheConfig;
-  uint8_t sharedMemoryConfig;
-  uint16_t registersPerThread;
-  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheRequested;
-  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheExecuted;
-  uint64_t start;
-  uint64_t end;
-  uint64_t completed;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  int32_t gridX;
-  int32_t gridY;
-  int32_t gridZ;
-  int32_t blockX;
-  int32_t blockY;
-  int32_t blockZ;
-  int32_t staticSharedMemory;
-  int32_t dynamicSharedMemory;
-  uint32_t localMemoryPerThread;
-  uint32_t localMemoryTotal;
-  uint32_t correlationId;
-  int64_t gridId;
-  const char *name;
+  uint8_t sharedMemoryConfig; /**< Width of shared-memory banks, CUsharedconfig. */
+  uint16_t registersPerThread; /**< Registers of a thread. */
+  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheRequested; /**< What was asked for. */
+  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheExecuted; /**< What was used. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint64_t completed; /**< When it and all it launched had ended, ns. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  int32_t gridX; /**< Grid, blocks. */
+  int32_t gridY; /**< Grid, blocks. */
+  int32_t gridZ; /**< Grid, blocks. */
+  int32_t blockX; /**< Block, threads. */
+  int32_t blockY; /**< Block, threads. */
+  int32_t blockZ; /**< Block, threads. */
+  int32_t staticSharedMemory; /**< Bytes a block declares. */
+  int32_t dynamicSharedMemory; /**< Bytes a block was given at launch. */
+  uint32_t localMemoryPerThread; /**< Bytes of local memory of a thread. */
+  uint32_t localMemoryTotal; /**< Bytes of local memory reserved, at most 4 GiB. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  int64_t gridId; /**< Of this launch; unique in the process. */
+  const char *name; /**< Name; kernels' is mangled. */
   void *reserved0;
-  uint64_t queued;
-  uint64_t submitted;
-  uint8_t launchType;
-  uint8_t isSharedMemoryCarveoutRequested;
-  uint8_t sharedMemoryCarveoutRequested;
+  uint64_t queued; /**< When it was put into its queue, ns; 0 unless latency times are enabled. */
+  uint64_t submitted; /**< When its queue went to the device, ns; 0 unless latency times are enabled. */
+  uint8_t launchType; /**< CUpti_ActivityLaunchType. */
+  uint8_t isSharedMemoryCarveoutRequested; /**< 1: a share was asked for. */
+  uint8_t sharedMemoryCarveoutRequested; /**< Share of shared memory asked for, percent. */
   uint8_t padding;
-  uint32_t sharedMemoryExecuted;
-  uint64_t graphNodeId;
-  CUpti_FuncShmemLimitConfig shmemLimitConfig;
-  uint32_t graphId;
-  CUaccessPolicyWindow *pAccessPolicyWindow;
-  uint32_t channelID;
-  CUpti_ChannelType channelType;
-  uint32_t clusterX;
-  uint32_t clusterY;
-  uint32_t clusterZ;
-  uint32_t clusterSchedulingPolicy;
-  uint64_t localMemoryTotal_v2;
-  uint32_t maxPotentialClusterSize;
-  uint32_t maxActiveClusters;
-  uint8_t isDeviceLaunched;
+  uint32_t sharedMemoryExecuted; /**< Bytes of shared memory a multiprocessor was set to. */
+  uint64_t graphNodeId; /**< Node of the launched graph; 0 none. */
+  CUpti_FuncShmemLimitConfig shmemLimitConfig; /**< Limit of shared memory. */
+  uint32_t graphId; /**< Launched graph; 0 none. */
+  CUaccessPolicyWindow *pAccessPolicyWindow; /**< L2 policy, or NULL. */
+  uint32_t channelID; /**< Hardware queue. */
+  CUpti_ChannelType channelType; /**< What sort of queue. */
+  uint32_t clusterX; /**< Cluster, blocks; 0 none. */
+  uint32_t clusterY; /**< Cluster, blocks. */
+  uint32_t clusterZ; /**< Cluster, blocks. */
+  uint32_t clusterSchedulingPolicy; /**< How clusters are placed. */
+  uint64_t localMemoryTotal_v2; /**< Bytes of local memory reserved. */
+  uint32_t maxPotentialClusterSize; /**< Largest cluster the kernel can have. */
+  uint32_t maxActiveClusters; /**< Clusters resident at once. */
+  uint8_t isDeviceLaunched; /**< 1: launched by the device. */
   uint8_t padding3[7];
 } CUpti_ActivityKernel10;
 
 /** A kernel that was launched by a kernel. CUDA 5.5. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   union {
     uint8_t both;
     struct {
-      uint8_t requested:4;
+      uint8_t requested:4; /**< Cache preference that was asked for, CUfunc_cache. */
       uint8_t executed:4;
     } config;
   } cacheConfig;
-  uint8_t sharedMemoryConfig;
-  uint16_t registersPerThread;
-  uint64_t start;
-  uint64_t end;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  int32_t gridX;
-  int32_t gridY;
-  int32_t gridZ;
-  int32_t blockX;
-  int32_t blockY;
-  int32_t blockZ;
-  int32_t staticSharedMemory;
-  int32_t dynamicSharedMemory;
-  uint32_t localMemoryPerThread;
-  uint32_t localMemoryTotal;
-  uint32_t correlationId;
-  int64_t gridId;
-  int64_t parentGridId;
-  uint64_t queued;
-  uint64_t submitted;
-  uint64_t completed;
-  uint32_t parentBlockX;
-  uint32_t parentBlockY;
-  uint32_t parentBlockZ;
+  uint8_t sharedMemoryConfig; /**< Width of shared-memory banks, CUsharedconfig. */
+  uint16_t registersPerThread; /**< Registers of a thread. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  int32_t gridX; /**< Grid, blocks. */
+  int32_t gridY; /**< Grid, blocks. */
+  int32_t gridZ; /**< Grid, blocks. */
+  int32_t blockX; /**< Block, threads. */
+  int32_t blockY; /**< Block, threads. */
+  int32_t blockZ; /**< Block, threads. */
+  int32_t staticSharedMemory; /**< Bytes a block declares. */
+  int32_t dynamicSharedMemory; /**< Bytes a block was given at launch. */
+  uint32_t localMemoryPerThread; /**< Bytes of local memory of a thread. */
+  uint32_t localMemoryTotal; /**< Bytes of local memory reserved, at most 4 GiB. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  int64_t gridId; /**< Of this launch; unique in the process. */
+  int64_t parentGridId; /**< Of the kernel that launched it. */
+  uint64_t queued; /**< When it was put into its queue, ns; 0 unless latency times are enabled. */
+  uint64_t submitted; /**< When its queue went to the device, ns; 0 unless latency times are enabled. */
+  uint64_t completed; /**< When it and all it launched had ended, ns. */
+  uint32_t parentBlockX; /**< Block that launched it. */
+  uint32_t parentBlockY; /**< Block that launched it. */
+  uint32_t parentBlockZ; /**< Block that launched it. */
   uint32_t pad;
-  const char *name;
+  const char *name; /**< Name; kernels' is mangled. */
 } CUpti_ActivityCdpKernel;
 
 /** A block of a kernel was saved or restored to let another run. CUDA 5.5. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityPreemptionKind preemptionKind;
-  uint64_t timestamp;
-  int64_t gridId;
-  uint32_t blockX;
-  uint32_t blockY;
-  uint32_t blockZ;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityPreemptionKind preemptionKind; /**< Saved or restored. */
+  uint64_t timestamp; /**< When, ns. */
+  int64_t gridId; /**< Of this launch; unique in the process. */
+  uint32_t blockX; /**< Block, threads. */
+  uint32_t blockY; /**< Block, threads. */
+  uint32_t blockZ; /**< Block, threads. */
   uint32_t pad;
 } CUpti_ActivityPreemption;
 
@@ -775,142 +776,142 @@ typedef struct PACKED_ALIGNMENT {
  *  started. CUDA 4.1.
  */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_CallbackId cbid;
-  uint64_t start;
-  uint64_t end;
-  uint32_t processId;
-  uint32_t threadId;
-  uint32_t correlationId;
-  uint32_t returnValue;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_CallbackId cbid; /**< Callback id of the function. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint32_t processId; /**< Process of the call. */
+  uint32_t threadId; /**< Thread of the call, of the type that cuptiSetThreadIdType chose. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint32_t returnValue; /**< What the function returned. */
 } CUpti_ActivityAPI;
 
 /** Value of an event. For tools to fill in; the library writes none. CUDA 4.1. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   CUpti_EventID id;
   uint64_t value;
   CUpti_EventDomainID domain;
-  uint32_t correlationId;
+  uint32_t correlationId; /**< Of the API call that caused it. */
 } CUpti_ActivityEvent;
 
 /** Value of an event in one domain instance. For tools to fill in. CUDA 5.0. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   CUpti_EventID id;
   CUpti_EventDomainID domain;
   uint32_t instance;
   uint64_t value;
-  uint32_t correlationId;
+  uint32_t correlationId; /**< Of the API call that caused it. */
   uint32_t pad;
 } CUpti_ActivityEventInstance;
 
 /** Value of a metric. For tools to fill in. CUDA 4.1. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   CUpti_MetricID id;
   CUpti_MetricValue value;
-  uint32_t correlationId;
-  uint8_t flags;
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint8_t flags; /**< CUpti_ActivityFlag, those of this kind. */
   uint8_t pad[3];
 } CUpti_ActivityMetric;
 
 /** Value of a metric in one domain instance. For tools to fill in. CUDA 5.5. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   CUpti_MetricID id;
   CUpti_MetricValue value;
   uint32_t instance;
-  uint32_t correlationId;
-  uint8_t flags;
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint8_t flags; /**< CUpti_ActivityFlag, those of this kind. */
   uint8_t pad[7];
 } CUpti_ActivityMetricInstance;
 
 /** A file and line that records refer to by id. CUDA 4.1. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   uint32_t id;
-  uint32_t lineNumber;
+  uint32_t lineNumber; /**< Line. */
   uint32_t pad;
-  const char *fileName;
+  const char *fileName; /**< File. */
 } CUpti_ActivitySourceLocator;
 
 /** Global-memory accesses of an instruction: executed by warps and threads, transactions made and those that would have
  *  sufficed. CUDA 9.0.
  */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityFlag flags;
-  uint32_t sourceLocatorId;
-  uint32_t correlationId;
-  uint32_t functionId;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityFlag flags; /**< CUpti_ActivityFlag, those of this kind. */
+  uint32_t sourceLocatorId; /**< Id of the source line; 0 unknown. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint32_t functionId; /**< Id of the function. */
   uint32_t executed;
-  uint64_t pcOffset;
-  uint64_t threadsExecuted;
-  uint64_t l2_transactions;
-  uint64_t theoreticalL2Transactions;
+  uint64_t pcOffset; /**< Place of the instruction in its function, bytes. */
+  uint64_t threadsExecuted; /**< Times executed, threads. */
+  uint64_t l2_transactions; /**< Transactions with L2, 32 bytes each. */
+  uint64_t theoreticalL2Transactions; /**< Transactions that the accesses needed at least. */
 } CUpti_ActivityGlobalAccess3;
 
 /** A branch instruction: how often executed, and how often the threads of a warp went different ways. CUDA 6.0. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  uint32_t sourceLocatorId;
-  uint32_t correlationId;
-  uint32_t functionId;
-  uint32_t pcOffset;
-  uint32_t diverged;
-  uint64_t threadsExecuted;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  uint32_t sourceLocatorId; /**< Id of the source line; 0 unknown. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint32_t functionId; /**< Id of the function. */
+  uint32_t pcOffset; /**< Place of the instruction in its function, bytes. */
+  uint32_t diverged; /**< Times the threads went different ways. */
+  uint64_t threadsExecuted; /**< Times executed, threads. */
   uint32_t executed;
   uint32_t pad;
 } CUpti_ActivityBranch2;
 
 /** A device and its limits. Clock rates in kHz, bandwidth in kB/s. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityFlag flags;
-  uint64_t globalMemoryBandwidth;
-  uint64_t globalMemorySize;
-  uint32_t constantMemorySize;
-  uint32_t l2CacheSize;
-  uint32_t numThreadsPerWarp;
-  uint32_t coreClockRate;
-  uint32_t numMemcpyEngines;
-  uint32_t numMultiprocessors;
-  uint32_t maxIPC;
-  uint32_t maxWarpsPerMultiprocessor;
-  uint32_t maxBlocksPerMultiprocessor;
-  uint32_t maxSharedMemoryPerMultiprocessor;
-  uint32_t maxRegistersPerMultiprocessor;
-  uint32_t maxRegistersPerBlock;
-  uint32_t maxSharedMemoryPerBlock;
-  uint32_t maxThreadsPerBlock;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityFlag flags; /**< CUpti_ActivityFlag, those of this kind. */
+  uint64_t globalMemoryBandwidth; /**< Bandwidth of memory, kB/s. */
+  uint64_t globalMemorySize; /**< Memory. */
+  uint32_t constantMemorySize; /**< Constant memory. */
+  uint32_t l2CacheSize; /**< L2 cache. */
+  uint32_t numThreadsPerWarp; /**< Threads of a warp. */
+  uint32_t coreClockRate; /**< Clock, kHz. */
+  uint32_t numMemcpyEngines; /**< Copy engines. */
+  uint32_t numMultiprocessors; /**< Multiprocessors. */
+  uint32_t maxIPC; /**< Instructions a cycle, at most, of a multiprocessor. */
+  uint32_t maxWarpsPerMultiprocessor; /**< Warps resident on a multiprocessor. */
+  uint32_t maxBlocksPerMultiprocessor; /**< Blocks resident on a multiprocessor. */
+  uint32_t maxSharedMemoryPerMultiprocessor; /**< Shared memory of a multiprocessor. */
+  uint32_t maxRegistersPerMultiprocessor; /**< Registers of a multiprocessor. */
+  uint32_t maxRegistersPerBlock; /**< Registers of a block, at most. */
+  uint32_t maxSharedMemoryPerBlock; /**< Shared memory of a block, at most. */
+  uint32_t maxThreadsPerBlock; /**< Threads of a block, at most. */
   uint32_t maxBlockDimX;
   uint32_t maxBlockDimY;
   uint32_t maxBlockDimZ;
   uint32_t maxGridDimX;
   uint32_t maxGridDimY;
   uint32_t maxGridDimZ;
-  uint32_t computeCapabilityMajor;
-  uint32_t computeCapabilityMinor;
+  uint32_t computeCapabilityMajor; /**< Compute capability. */
+  uint32_t computeCapabilityMinor; /**< Compute capability. */
   uint32_t id;
-  uint32_t eccEnabled;
-  CUuuid uuid;
-  const char *name;
-  uint8_t isCudaVisible;
-  uint8_t isMigEnabled;
+  uint32_t eccEnabled; /**< 1: memory is checked for errors. */
+  CUuuid uuid; /**< Identifier that survives reboots. */
+  const char *name; /**< Name; kernels' is mangled. */
+  uint8_t isCudaVisible; /**< 1: the process can use it. */
+  uint8_t isMigEnabled; /**< 1: partitioned. */
   uint8_t reserved[6];
-  uint32_t gpuInstanceId;
-  uint32_t computeInstanceId;
-  CUuuid migUuid;
-  uint32_t isNumaNode;
-  uint32_t numaId;
+  uint32_t gpuInstanceId; /**< Partition. */
+  uint32_t computeInstanceId; /**< Partition. */
+  CUuuid migUuid; /**< Identifier of the partition. */
+  uint32_t isNumaNode; /**< 1: its memory is a NUMA node. */
+  uint32_t numaId; /**< That node. */
 } CUpti_ActivityDevice5;
 
 /** An attribute of a device. CUDA 5.0. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityFlag flags;
-  uint32_t deviceId;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityFlag flags; /**< CUpti_ActivityFlag, those of this kind. */
+  uint32_t deviceId; /**< Device, by ordinal. */
   union {
     CUdevice_attribute cu;
     CUpti_DeviceAttribute cupti;
@@ -926,231 +927,231 @@ typedef struct PACKED_ALIGNMENT {
 
 /** A context: its device, API and default stream. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  uint32_t contextId;
-  uint32_t deviceId;
-  uint16_t computeApiKind;
-  uint16_t nullStreamId;
-  uint32_t parentContextId;
-  uint8_t isGreenContext;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint16_t computeApiKind; /**< CUpti_ActivityComputeApiKind. */
+  uint16_t nullStreamId; /**< Id of its default stream. */
+  uint32_t parentContextId; /**< Context it is part of. */
+  uint8_t isGreenContext; /**< 1: of part of a device. */
   uint8_t padding;
-  uint16_t numMultiprocessors;
-  CUpti_ContextCigMode cigMode;
+  uint16_t numMultiprocessors; /**< Multiprocessors. */
+  CUpti_ContextCigMode cigMode; /**< Whether it shares a graphics queue. */
   uint32_t padding2;
 } CUpti_ActivityContext3;
 
 /** A name that the program gave to an object through NVTX. CUDA 4.1. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityObjectKind objectKind;
-  CUpti_ActivityObjectKindId objectId;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityObjectKind objectKind; /**< What sort of object. */
+  CUpti_ActivityObjectKindId objectId; /**< The object. */
   uint32_t pad;
-  const char *name;
+  const char *name; /**< Name; kernels' is mangled. */
 } CUpti_ActivityName;
 
 /** An NVTX marker, or an end of a range, with its domain; the two ends have one id. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityFlag flags;
-  uint64_t timestamp;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityFlag flags; /**< CUpti_ActivityFlag, those of this kind. */
+  uint64_t timestamp; /**< When, ns. */
   uint32_t id;
-  CUpti_ActivityObjectKind objectKind;
-  CUpti_ActivityObjectKindId objectId;
+  CUpti_ActivityObjectKind objectKind; /**< What sort of object. */
+  CUpti_ActivityObjectKindId objectId; /**< The object. */
   uint32_t pad;
-  const char *name;
+  const char *name; /**< Name; kernels' is mangled. */
   const char *domain;
 } CUpti_ActivityMarker2;
 
 /** Colour, category and payload of a marker. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityFlag flags;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityFlag flags; /**< CUpti_ActivityFlag, those of this kind. */
   uint32_t id;
-  CUpti_MetricValueKind payloadKind;
-  CUpti_MetricValue payload;
-  uint32_t color;
-  uint32_t category;
-  uint32_t cuptiDomainId;
+  CUpti_MetricValueKind payloadKind; /**< Type of the payload. */
+  CUpti_MetricValue payload; /**< The payload. */
+  uint32_t color; /**< Colour, see flags. */
+  uint32_t category; /**< Category the program gave. */
+  uint32_t cuptiDomainId; /**< NVTX domain, by id. */
   uint32_t padding;
 } CUpti_ActivityMarkerData2;
 
 /** Time that profiling or the driver took from the program, with details. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityOverheadKind overheadKind;
-  CUpti_ActivityObjectKind objectKind;
-  CUpti_ActivityObjectKindId objectId;
-  uint64_t start;
-  uint64_t end;
-  uint32_t correlationId;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityOverheadKind overheadKind; /**< What caused it. */
+  CUpti_ActivityObjectKind objectKind; /**< What sort of object. */
+  CUpti_ActivityObjectKindId objectId; /**< The object. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
   uint32_t reserved0;
-  void *overheadData;
+  void *overheadData; /**< Details, by kind. */
 } CUpti_ActivityOverhead3;
 
 /** A sample of clocks (MHz), temperature (°C), power (mW) or fan speed (%). CUDA 5.0. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  uint32_t deviceId;
-  uint64_t timestamp;
-  CUpti_ActivityEnvironmentKind environmentKind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint64_t timestamp; /**< When, ns. */
+  CUpti_ActivityEnvironmentKind environmentKind; /**< Which member of data holds. */
   union {
     struct {
-      uint32_t smClock;
-      uint32_t memoryClock;
-      uint32_t pcieLinkGen;
-      uint32_t pcieLinkWidth;
-      CUpti_EnvironmentClocksThrottleReason clocksThrottleReasons;
+      uint32_t smClock; /**< Clock of multiprocessors, MHz. */
+      uint32_t memoryClock; /**< Clock of memory, MHz. */
+      uint32_t pcieLinkGen; /**< Generation of PCI Express. */
+      uint32_t pcieLinkWidth; /**< Lanes of PCI Express. */
+      CUpti_EnvironmentClocksThrottleReason clocksThrottleReasons; /**< CUpti_EnvironmentClocksThrottleReason. */
     } speed;
     struct {
-      uint32_t gpuTemperature;
+      uint32_t gpuTemperature; /**< °C. */
     } temperature;
     struct {
-      uint32_t power;
-      uint32_t powerLimit;
+      uint32_t power; /**< mW. */
+      uint32_t powerLimit; /**< mW. */
     } power;
     struct {
-      uint32_t fanSpeed;
+      uint32_t fanSpeed; /**< Percent of the maximum. */
     } cooling;
   } data;
 } CUpti_ActivityEnvironment;
 
 /** How often an instruction was executed, by warps and by threads. CUDA 5.5. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityFlag flags;
-  uint32_t sourceLocatorId;
-  uint32_t correlationId;
-  uint32_t functionId;
-  uint32_t pcOffset;
-  uint64_t threadsExecuted;
-  uint64_t notPredOffThreadsExecuted;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityFlag flags; /**< CUpti_ActivityFlag, those of this kind. */
+  uint32_t sourceLocatorId; /**< Id of the source line; 0 unknown. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint32_t functionId; /**< Id of the function. */
+  uint32_t pcOffset; /**< Place of the instruction in its function, bytes. */
+  uint64_t threadsExecuted; /**< Times executed, threads. */
+  uint64_t notPredOffThreadsExecuted; /**< Times executed, threads whose predicate was true. */
   uint32_t executed;
   uint32_t pad;
 } CUpti_ActivityInstructionExecution;
 
 /** Samples of one program counter: how many, how many without issue, and why. CUDA 9.0. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityFlag flags;
-  uint32_t sourceLocatorId;
-  uint32_t correlationId;
-  uint32_t functionId;
-  uint32_t latencySamples;
-  uint32_t samples;
-  CUpti_ActivityPCSamplingStallReason stallReason;
-  uint64_t pcOffset;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityFlag flags; /**< CUpti_ActivityFlag, those of this kind. */
+  uint32_t sourceLocatorId; /**< Id of the source line; 0 unknown. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint32_t functionId; /**< Id of the function. */
+  uint32_t latencySamples; /**< Samples in which the scheduler issued nothing. */
+  uint32_t samples; /**< Samples. */
+  CUpti_ActivityPCSamplingStallReason stallReason; /**< Why the warp was not issued. */
+  uint64_t pcOffset; /**< Place of the instruction in its function, bytes. */
 } CUpti_ActivityPCSampling3;
 
 /** How many samples of a kernel there were, and how many were lost. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  uint32_t correlationId;
-  uint64_t totalSamples;
-  uint64_t droppedSamples;
-  uint64_t samplingPeriodInCycles;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint64_t totalSamples; /**< All samples of the kernel. */
+  uint64_t droppedSamples; /**< Samples lost. */
+  uint64_t samplingPeriodInCycles; /**< Cycles from sample to sample. */
 } CUpti_ActivityPCSamplingRecordInfo;
 
-/** A migration, page fault, thrashing, throttling or remote mapping. value, start, end, srcId, dstId and flags mean what
- *  counterKind says. CUDA 7.0.
+/** A migration, page fault, thrashing, throttling or remote mapping. value, start, end, srcId, dstId and flags mean
+ *  what counterKind says. CUDA 7.0.
  */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityUnifiedMemoryCounterKind counterKind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityUnifiedMemoryCounterKind counterKind; /**< CUpti_ActivityUnifiedMemoryCounterKind. */
   uint64_t value;
-  uint64_t start;
-  uint64_t end;
-  uint64_t address;
-  uint32_t srcId;
-  uint32_t dstId;
-  uint32_t streamId;
-  uint32_t processId;
-  uint32_t flags;
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint64_t address; /**< Virtual address. */
+  uint32_t srcId; /**< Source processor; CUPTI_UNIFIED_MEMORY_CPU_DEVICE_ID is the CPU. */
+  uint32_t dstId; /**< Destination processor. */
+  uint32_t streamId; /**< Stream, by id. */
+  uint32_t processId; /**< Process of the call. */
+  uint32_t flags; /**< CUpti_ActivityFlag, those of this kind. */
   uint32_t pad;
-  uint64_t processors[5];
+  uint64_t processors[5]; /**< Bits of the devices that take part. */
 } CUpti_ActivityUnifiedMemoryCounter3;
 
 /** A function of a module. CUDA 5.5. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   uint32_t id;
-  uint32_t contextId;
-  uint32_t moduleId;
-  uint32_t functionIndex;
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t moduleId; /**< Module, by id. */
+  uint32_t functionIndex; /**< Place in the module's symbol table. */
   uint32_t pad;
-  const char *name;
+  const char *name; /**< Name; kernels' is mangled. */
 } CUpti_ActivityFunction;
 
 /** A module and its image. CUDA 6.0. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  uint32_t contextId;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  uint32_t contextId; /**< Context, by id. */
   uint32_t id;
-  uint32_t cubinSize;
-  const void *cubin;
+  uint32_t cubinSize; /**< Size of the image. */
+  const void *cubin; /**< The image. */
 } CUpti_ActivityModule;
 
 /** Shared-memory accesses of an instruction. CUDA 6.5. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityFlag flags;
-  uint32_t sourceLocatorId;
-  uint32_t correlationId;
-  uint32_t functionId;
-  uint32_t pcOffset;
-  uint64_t threadsExecuted;
-  uint64_t sharedTransactions;
-  uint64_t theoreticalSharedTransactions;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityFlag flags; /**< CUpti_ActivityFlag, those of this kind. */
+  uint32_t sourceLocatorId; /**< Id of the source line; 0 unknown. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint32_t functionId; /**< Id of the function. */
+  uint32_t pcOffset; /**< Place of the instruction in its function, bytes. */
+  uint64_t threadsExecuted; /**< Times executed, threads. */
+  uint64_t sharedTransactions; /**< Transactions with shared memory. */
+  uint64_t theoreticalSharedTransactions; /**< Transactions that the accesses needed at least. */
   uint32_t executed;
   uint32_t pad;
 } CUpti_ActivitySharedAccess;
 
 /** A CUDA event was recorded; with device timestamps if those are enabled. CUDA 12.8. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  uint32_t correlationId;
-  uint32_t contextId;
-  uint32_t streamId;
-  uint32_t eventId;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  uint32_t eventId; /**< CUDA event, by id. */
   uint32_t pad;
-  uint32_t deviceId;
+  uint32_t deviceId; /**< Device, by ordinal. */
   uint32_t pad2;
   void *reserved0;
-  uint64_t deviceTimestamp;
-  uint64_t cudaEventSyncId;
+  uint64_t deviceTimestamp; /**< Time of the device, ns. */
+  uint64_t cudaEventSyncId; /**< Of this recording of the event. */
 } CUpti_ActivityCudaEvent2;
 
 /** A stream was created. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  uint32_t contextId;
-  uint32_t streamId;
-  uint32_t priority;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  uint32_t priority; /**< Priority; smaller is more urgent. */
   CUpti_ActivityStreamFlag flag;
-  uint32_t correlationId;
+  uint32_t correlationId; /**< Of the API call that caused it. */
 } CUpti_ActivityStream;
 
 /** A thread waited for the device, or a stream for an event. CUDA 12.8. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   CUpti_ActivitySynchronizationType type;
-  uint64_t start;
-  uint64_t end;
-  uint32_t correlationId;
-  uint32_t contextId;
-  uint32_t streamId;
-  uint32_t cudaEventId;
-  uint64_t cudaEventSyncId;
-  uint32_t returnValue;
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  uint32_t cudaEventId; /**< CUDA event, by id. */
+  uint64_t cudaEventSyncId; /**< Of this recording of the event. */
+  uint32_t returnValue; /**< What the function returned. */
   uint32_t pad;
 } CUpti_ActivitySynchronization2;
 
 /** The source line of an instruction. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityFlag flags;
-  uint32_t sourceLocatorId;
-  uint32_t functionId;
-  uint32_t pcOffset;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityFlag flags; /**< CUpti_ActivityFlag, those of this kind. */
+  uint32_t sourceLocatorId; /**< Id of the source line; 0 unknown. */
+  uint32_t functionId; /**< Id of the function. */
+  uint32_t pcOffset; /**< Place of the instruction in its function, bytes. */
   uint32_t pad;
 } CUpti_ActivityInstructionCorrelation;
 
@@ -1212,59 +1213,59 @@ typedef enum {
 
 /** The common part of OpenACC records. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   CUpti_OpenAccEventKind eventKind;
   CUpti_OpenAccConstructKind parentConstruct;
   uint32_t version;
   uint32_t implicit;
   uint32_t deviceType;
   uint32_t deviceNumber;
-  uint32_t threadId;
+  uint32_t threadId; /**< Thread of the call, of the type that cuptiSetThreadIdType chose. */
   uint64_t async;
   uint64_t asyncMap;
   uint32_t lineNo;
   uint32_t endLineNo;
   uint32_t funcLineNo;
   uint32_t funcEndLineNo;
-  uint64_t start;
-  uint64_t end;
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
   uint32_t cuDeviceId;
   uint32_t cuContextId;
   uint32_t cuStreamId;
   uint32_t cuProcessId;
   uint32_t cuThreadId;
-  uint32_t externalId;
+  uint32_t externalId; /**< The id. */
   const char *srcFile;
   const char *funcName;
 } CUpti_ActivityOpenAcc;
 
 /** An OpenACC data operation. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   CUpti_OpenAccEventKind eventKind;
   CUpti_OpenAccConstructKind parentConstruct;
   uint32_t version;
   uint32_t implicit;
   uint32_t deviceType;
   uint32_t deviceNumber;
-  uint32_t threadId;
+  uint32_t threadId; /**< Thread of the call, of the type that cuptiSetThreadIdType chose. */
   uint64_t async;
   uint64_t asyncMap;
   uint32_t lineNo;
   uint32_t endLineNo;
   uint32_t funcLineNo;
   uint32_t funcEndLineNo;
-  uint64_t start;
-  uint64_t end;
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
   uint32_t cuDeviceId;
   uint32_t cuContextId;
   uint32_t cuStreamId;
   uint32_t cuProcessId;
   uint32_t cuThreadId;
-  uint32_t externalId;
+  uint32_t externalId; /**< The id. */
   const char *srcFile;
   const char *funcName;
-  uint64_t bytes;
+  uint64_t bytes; /**< Size. */
   uint64_t hostPtr;
   uint64_t devicePtr;
   const char *varName;
@@ -1272,28 +1273,28 @@ typedef struct PACKED_ALIGNMENT {
 
 /** An OpenACC kernel launch. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   CUpti_OpenAccEventKind eventKind;
   CUpti_OpenAccConstructKind parentConstruct;
   uint32_t version;
   uint32_t implicit;
   uint32_t deviceType;
   uint32_t deviceNumber;
-  uint32_t threadId;
+  uint32_t threadId; /**< Thread of the call, of the type that cuptiSetThreadIdType chose. */
   uint64_t async;
   uint64_t asyncMap;
   uint32_t lineNo;
   uint32_t endLineNo;
   uint32_t funcLineNo;
   uint32_t funcEndLineNo;
-  uint64_t start;
-  uint64_t end;
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
   uint32_t cuDeviceId;
   uint32_t cuContextId;
   uint32_t cuStreamId;
   uint32_t cuProcessId;
   uint32_t cuThreadId;
-  uint32_t externalId;
+  uint32_t externalId; /**< The id. */
   const char *srcFile;
   const char *funcName;
   uint64_t numGangs;
@@ -1304,76 +1305,76 @@ typedef struct PACKED_ALIGNMENT {
 
 /** Any other OpenACC event. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   CUpti_OpenAccEventKind eventKind;
   CUpti_OpenAccConstructKind parentConstruct;
   uint32_t version;
   uint32_t implicit;
   uint32_t deviceType;
   uint32_t deviceNumber;
-  uint32_t threadId;
+  uint32_t threadId; /**< Thread of the call, of the type that cuptiSetThreadIdType chose. */
   uint64_t async;
   uint64_t asyncMap;
   uint32_t lineNo;
   uint32_t endLineNo;
   uint32_t funcLineNo;
   uint32_t funcEndLineNo;
-  uint64_t start;
-  uint64_t end;
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
   uint32_t cuDeviceId;
   uint32_t cuContextId;
   uint32_t cuStreamId;
   uint32_t cuProcessId;
   uint32_t cuThreadId;
-  uint32_t externalId;
+  uint32_t externalId; /**< The id. */
   const char *srcFile;
   const char *funcName;
 } CUpti_ActivityOpenAccOther;
 
 /** An OpenMP event. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   CUpti_OpenMpEventKind eventKind;
   uint32_t version;
-  uint32_t threadId;
-  uint64_t start;
-  uint64_t end;
+  uint32_t threadId; /**< Thread of the call, of the type that cuptiSetThreadIdType chose. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
   uint32_t cuProcessId;
   uint32_t cuThreadId;
 } CUpti_ActivityOpenMp;
 
 /** Who gave an external id. CUDA 8.0. */
 typedef enum {
-  CUPTI_EXTERNAL_CORRELATION_KIND_INVALID = 0,
-  CUPTI_EXTERNAL_CORRELATION_KIND_UNKNOWN = 1,
-  CUPTI_EXTERNAL_CORRELATION_KIND_OPENACC = 2,
-  CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0 = 3,
-  CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1 = 4,
-  CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2 = 5,
-  CUPTI_EXTERNAL_CORRELATION_KIND_SIZE = 6,
+  CUPTI_EXTERNAL_CORRELATION_KIND_INVALID = 0, /**< No kind. */
+  CUPTI_EXTERNAL_CORRELATION_KIND_UNKNOWN = 1, /**< Not known. */
+  CUPTI_EXTERNAL_CORRELATION_KIND_OPENACC = 2, /**< OpenACC. */
+  CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0 = 3, /**< For clients. */
+  CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1 = 4, /**< For clients. */
+  CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2 = 5, /**< For clients. */
+  CUPTI_EXTERNAL_CORRELATION_KIND_SIZE = 6, /**< Number of kinds. */
   CUPTI_EXTERNAL_CORRELATION_KIND_FORCE_INT = 0x7fffffff
 } CUpti_ExternalCorrelationKind;
 
 /** Joins a correlation id to the id that a client had pushed. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ExternalCorrelationKind externalKind;
-  uint64_t externalId;
-  uint32_t correlationId;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ExternalCorrelationKind externalKind; /**< Who gave the id. */
+  uint64_t externalId; /**< The id. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
   uint32_t reserved;
 } CUpti_ActivityExternalCorrelation;
 
 /** What is at an end of a link. CUDA 8.0. */
 typedef enum {
-  CUPTI_DEV_TYPE_INVALID = 0,
-  CUPTI_DEV_TYPE_GPU = 1,
-  CUPTI_DEV_TYPE_NPU = 2,
+  CUPTI_DEV_TYPE_INVALID = 0, /**< No device. */
+  CUPTI_DEV_TYPE_GPU = 1, /**< A GPU. */
+  CUPTI_DEV_TYPE_NPU = 2, /**< A port of a CPU. */
   CUPTI_DEV_TYPE_FORCE_INT = 0x7fffffff
 } CUpti_DevType;
 
 /** An NVLink between two devices: ports and bandwidth in kB/s. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   uint32_t nvlinkVersion;
   CUpti_DevType typeDev0;
   CUpti_DevType typeDev1;
@@ -1395,7 +1396,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t physicalNvLinkCount;
   int8_t portDev0[CUPTI_MAX_NVLINK_PORTS];
   int8_t portDev1[CUPTI_MAX_NVLINK_PORTS];
-  uint64_t bandwidth;
+  uint64_t bandwidth; /**< Bandwidth, kB/s. */
   uint8_t nvswitchConnected;
   uint8_t pad[7];
 } CUpti_ActivityNvLink4;
@@ -1403,14 +1404,14 @@ typedef struct PACKED_ALIGNMENT {
 
 /** What a PCI Express record describes. */
 typedef enum {
-  CUPTI_PCIE_DEVICE_TYPE_GPU = 0,
-  CUPTI_PCIE_DEVICE_TYPE_BRIDGE = 1,
+  CUPTI_PCIE_DEVICE_TYPE_GPU = 0, /**< A GPU. */
+  CUPTI_PCIE_DEVICE_TYPE_BRIDGE = 1, /**< A bridge. */
   CUPTI_PCIE_DEVICE_TYPE_FORCE_INT = 0x7fffffff
 } CUpti_PcieDeviceType;
 
 /** A device or bridge of the PCI Express tree. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   CUpti_PcieDeviceType type;
   union {
     CUdevice devId;
@@ -1428,7 +1429,7 @@ typedef struct PACKED_ALIGNMENT {
     } gpuAttr;
     struct {
       uint16_t secondaryBus;
-      uint16_t deviceId;
+      uint16_t deviceId; /**< Device, by ordinal. */
       uint16_t vendorId;
       uint16_t pad0;
     } bridgeAttr;
@@ -1457,91 +1458,91 @@ typedef enum {
 
 /** Keys of confidential computing were rotated. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   CUpti_ConfidentialComputeRotationEventType eventType;
-  uint32_t deviceId;
-  uint32_t contextId;
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint32_t contextId; /**< Context, by id. */
   uint32_t channelId;
-  CUpti_ChannelType channelType;
-  uint64_t timestamp;
+  CUpti_ChannelType channelType; /**< What sort of queue. */
+  uint64_t timestamp; /**< When, ns. */
 } CUpti_ActivityConfidentialComputeRotation;
 
 /** Value of an event at one time. For tools to fill in. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   CUpti_EventID id;
   uint64_t value;
-  uint64_t timestamp;
-  uint32_t deviceId;
+  uint64_t timestamp; /**< When, ns. */
+  uint32_t deviceId; /**< Device, by ordinal. */
   uint32_t reserved;
 } CUpti_ActivityInstantaneousEvent;
 
 /** Value of an event in one domain instance at one time. For tools to fill in. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   CUpti_EventID id;
   uint64_t value;
-  uint64_t timestamp;
-  uint32_t deviceId;
+  uint64_t timestamp; /**< When, ns. */
+  uint32_t deviceId; /**< Device, by ordinal. */
   uint8_t instance;
   uint8_t pad[3];
 } CUpti_ActivityInstantaneousEventInstance;
 
 /** Value of a metric at one time. For tools to fill in. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   CUpti_MetricID id;
   CUpti_MetricValue value;
-  uint64_t timestamp;
-  uint32_t deviceId;
-  uint8_t flags;
+  uint64_t timestamp; /**< When, ns. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint8_t flags; /**< CUpti_ActivityFlag, those of this kind. */
   uint8_t pad[3];
 } CUpti_ActivityInstantaneousMetric;
 
 /** Value of a metric in one domain instance at one time. For tools to fill in. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   CUpti_MetricID id;
   CUpti_MetricValue value;
-  uint64_t timestamp;
-  uint32_t deviceId;
-  uint8_t flags;
+  uint64_t timestamp; /**< When, ns. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint8_t flags; /**< CUpti_ActivityFlag, those of this kind. */
   uint8_t instance;
   uint8_t pad[2];
 } CUpti_ActivityInstantaneousMetricInstance;
 
 /** What was compiled. */
 typedef enum {
-  CUPTI_ACTIVITY_JIT_ENTRY_INVALID = 0,
-  CUPTI_ACTIVITY_JIT_ENTRY_PTX_TO_CUBIN = 1,
-  CUPTI_ACTIVITY_JIT_ENTRY_NVVM_IR_TO_PTX = 2,
+  CUPTI_ACTIVITY_JIT_ENTRY_INVALID = 0, /**< Nothing. */
+  CUPTI_ACTIVITY_JIT_ENTRY_PTX_TO_CUBIN = 1, /**< PTX to machine code. */
+  CUPTI_ACTIVITY_JIT_ENTRY_NVVM_IR_TO_PTX = 2, /**< NVVM IR to PTX. */
   CUPTI_ACTIVITY_JIT_ENTRY_TYPE_FORCE_INT = 0x7fffffff
 } CUpti_ActivityJitEntryType;
 
 /** Whether code was compiled, loaded from the cache or stored in it. */
 typedef enum {
-  CUPTI_ACTIVITY_JIT_OPERATION_INVALID = 0,
-  CUPTI_ACTIVITY_JIT_OPERATION_CACHE_LOAD = 1,
-  CUPTI_ACTIVITY_JIT_OPERATION_CACHE_STORE = 2,
-  CUPTI_ACTIVITY_JIT_OPERATION_COMPILE = 3,
+  CUPTI_ACTIVITY_JIT_OPERATION_INVALID = 0, /**< No operation. */
+  CUPTI_ACTIVITY_JIT_OPERATION_CACHE_LOAD = 1, /**< Code came from the cache. */
+  CUPTI_ACTIVITY_JIT_OPERATION_CACHE_STORE = 2, /**< Code was put into the cache. */
+  CUPTI_ACTIVITY_JIT_OPERATION_COMPILE = 3, /**< Code was compiled. */
   CUPTI_ACTIVITY_JIT_OPERATION_TYPE_FORCE_INT = 0x7fffffff
 } CUpti_ActivityJitOperationType;
 
 /** A compilation at run time, or a use of its cache. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityJitEntryType jitEntryType;
-  CUpti_ActivityJitOperationType jitOperationType;
-  uint32_t deviceId;
-  uint64_t start;
-  uint64_t end;
-  uint32_t correlationId;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityJitEntryType jitEntryType; /**< What was compiled. */
+  CUpti_ActivityJitOperationType jitOperationType; /**< What was done. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
   uint32_t padding;
-  uint64_t jitOperationCorrelationId;
-  uint64_t cacheSize;
-  const char *cachePath;
-  uint32_t processId;
-  uint32_t threadId;
+  uint64_t jitOperationCorrelationId; /**< Joins the steps of one compilation. */
+  uint64_t cacheSize; /**< Size in the cache. */
+  const char *cachePath; /**< File in the cache. */
+  uint32_t processId; /**< Process of the call. */
+  uint32_t threadId; /**< Thread of the call, of the type that cuptiSetThreadIdType chose. */
 } CUpti_ActivityJit2;
 
 /** A graph launch as a whole, with the devices it began and ended on. */
@@ -1561,10 +1562,10 @@ typedef struct {
 
 /** How a kernel launched a graph. */
 typedef enum {
-  CUPTI_DEVICE_GRAPH_LAUNCH_MODE_INVALID = 0,
-  CUPTI_DEVICE_GRAPH_LAUNCH_MODE_FIRE_AND_FORGET = 1,
-  CUPTI_DEVICE_GRAPH_LAUNCH_MODE_TAIL = 2,
-  CUPTI_DEVICE_GRAPH_LAUNCH_MODE_FIRE_AND_FORGET_AS_SIBLING = 3
+  CUPTI_DEVICE_GRAPH_LAUNCH_MODE_INVALID = 0, /**< No mode. */
+  CUPTI_DEVICE_GRAPH_LAUNCH_MODE_FIRE_AND_FORGET = 1, /**< At once. */
+  CUPTI_DEVICE_GRAPH_LAUNCH_MODE_TAIL = 2, /**< After the launching graph. */
+  CUPTI_DEVICE_GRAPH_LAUNCH_MODE_FIRE_AND_FORGET_AS_SIBLING = 3 /**< At once, as a sibling of the launching graph. */
 } CUpti_DeviceGraphLaunchMode;
 
 /** A graph launched by a kernel. */
@@ -1605,22 +1606,26 @@ typedef enum {
   CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE_CDP = 1,
   /** size_t: cap on how many such buffers one context may hold; default 4. */
   CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT = 2,
-  CUPTI_ACTIVITY_ATTR_PROFILING_SEMAPHORE_POOL_SIZE = 3,
-  CUPTI_ACTIVITY_ATTR_PROFILING_SEMAPHORE_POOL_LIMIT = 4,
+  CUPTI_ACTIVITY_ATTR_PROFILING_SEMAPHORE_POOL_SIZE = 3, /**< size_t: semaphores in a pool for profiling. */
+  CUPTI_ACTIVITY_ATTR_PROFILING_SEMAPHORE_POOL_LIMIT = 4, /**< size_t: cap on how many such pools a context may have. */
+  /** uint8_t: 1 says that the client's buffers are filled with zeros. */
   CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER = 5,
-  CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_PRE_ALLOCATE_VALUE = 6,
-  CUPTI_ACTIVITY_ATTR_PROFILING_SEMAPHORE_PRE_ALLOCATE_VALUE = 7,
+  CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_PRE_ALLOCATE_VALUE = 6, /**< size_t: device buffers made with a context. */
+  CUPTI_ACTIVITY_ATTR_PROFILING_SEMAPHORE_PRE_ALLOCATE_VALUE = 7, /**< size_t: semaphore pools made with a context. */
+  /** uint8_t: 1 puts device buffers into pinned host memory. */
   CUPTI_ACTIVITY_ATTR_MEM_ALLOCATION_TYPE_HOST_PINNED = 8,
+  /** uint8_t: 1 gives each thread a buffer of its own; set it before the first record. */
   CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER = 9,
+  /** size_t: bytes of device memory for graphs that kernels launch. */
   CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE_DEVICE_GRAPHS = 10,
   CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_FORCE_INT = 0x7fffffff
 } CUpti_ActivityAttribute;
 
 /** What the threadId of records is. */
 typedef enum {
-  CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT = 0,
-  CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM = 1,
-  CUPTI_ACTIVITY_THREAD_ID_TYPE_SIZE = 2,
+  CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT = 0, /**< The low 32 bits of pthread_self. */
+  CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM = 1, /**< gettid. */
+  CUPTI_ACTIVITY_THREAD_ID_TYPE_SIZE = 2, /**< Number of types. */
   CUPTI_ACTIVITY_THREAD_ID_TYPE_FORCE_INT = 0x7fffffff
 } CUpti_ActivityThreadIdType;
 
@@ -1649,8 +1654,8 @@ CUptiResult CUPTIAPI cuptiGetGraphId(CUgraph graph, uint32_t *pId);
 /** Gives the id that records use for an executable graph. */
 CUptiResult CUPTIAPI cuptiGetGraphExecId(CUgraphExec graphExec, uint32_t *pId);
 
-/** Starts recording a kind, for all contexts. Kinds add up. INVALID_KIND when there is no such kind; NOT_COMPATIBLE when
- *  it cannot be combined with what is enabled. CUDA 4.1.
+/** Starts recording a kind, for all contexts. Kinds add up. INVALID_KIND when there is no such kind; NOT_COMPATIBLE
+ *  when it cannot be combined with what is enabled. CUDA 4.1.
  */
 CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind);
 
@@ -1731,9 +1736,9 @@ CUptiResult CUPTIAPI cuptiDeviceSupported(CUdevice dev, int *support);
 
 /** Whether a device is passed through or shared by a hypervisor. */
 typedef enum {
-  CUPTI_DEVICE_VIRTUALIZATION_MODE_NONE = 0,
-  CUPTI_DEVICE_VIRTUALIZATION_MODE_PASS_THROUGH = 1,
-  CUPTI_DEVICE_VIRTUALIZATION_MODE_VIRTUAL_GPU = 2,
+  CUPTI_DEVICE_VIRTUALIZATION_MODE_NONE = 0, /**< Not virtual. */
+  CUPTI_DEVICE_VIRTUALIZATION_MODE_PASS_THROUGH = 1, /**< A virtual machine has the whole device. */
+  CUPTI_DEVICE_VIRTUALIZATION_MODE_VIRTUAL_GPU = 2, /**< Virtual machines share the device. */
   CUPTI_DEVICE_VIRTUALIZATION_MODE_FORCE_INT = 0x7fffffff
 } CUpti_DeviceVirtualizationMode;
 
@@ -1794,7 +1799,8 @@ CUptiResult CUPTIAPI cuptiActivityEnableCudaEventDeviceTimestamps(uint8_t enable
 CUptiResult CUPTIAPI cuptiActivityEnqueueBuffer(
     CUcontext context, uint32_t streamId, uint8_t *buffer, size_t bufferSizeBytes);
 
-/** Takes back the oldest buffer of a queue, full or not. QUEUE_EMPTY when there is none. Replaced in CUDA 6.0. CUDA 4.1.
+/** Takes back the oldest buffer of a queue, full or not. QUEUE_EMPTY when there is none. Replaced in CUDA 6.0. CUDA
+ *  4.1.
  */
 CUptiResult CUPTIAPI cuptiActivityDequeueBuffer(
     CUcontext context, uint32_t streamId, uint8_t **buffer, size_t *validBufferSizeBytes);

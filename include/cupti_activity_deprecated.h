@@ -16,639 +16,639 @@ extern "C" {
 
 /** Time that profiling or the driver took from the program. Replaced by CUpti_ActivityOverhead2. CUDA 4.1. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityOverheadKind overheadKind;
-  CUpti_ActivityObjectKind objectKind;
-  CUpti_ActivityObjectKindId objectId;
-  uint64_t start;
-  uint64_t end;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityOverheadKind overheadKind; /**< What caused it. */
+  CUpti_ActivityObjectKind objectKind; /**< What sort of object. */
+  CUpti_ActivityObjectKindId objectId; /**< The object. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
 } CUpti_ActivityOverhead;
 
 /** Time that profiling or the driver took from the program. Replaced by CUpti_ActivityOverhead3. CUDA 12.2. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityOverheadKind overheadKind;
-  CUpti_ActivityObjectKind objectKind;
-  CUpti_ActivityObjectKindId objectId;
-  uint64_t start;
-  uint64_t end;
-  uint32_t correlationId;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityOverheadKind overheadKind; /**< What caused it. */
+  CUpti_ActivityObjectKind objectKind; /**< What sort of object. */
+  CUpti_ActivityObjectKindId objectId; /**< The object. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
   uint32_t reserved0;
 } CUpti_ActivityOverhead2;
 
 /** A device. Replaced by CUpti_ActivityDevice2. CUDA 4.1. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityFlag flags;
-  uint64_t globalMemoryBandwidth;
-  uint64_t globalMemorySize;
-  uint32_t constantMemorySize;
-  uint32_t l2CacheSize;
-  uint32_t numThreadsPerWarp;
-  uint32_t coreClockRate;
-  uint32_t numMemcpyEngines;
-  uint32_t numMultiprocessors;
-  uint32_t maxIPC;
-  uint32_t maxWarpsPerMultiprocessor;
-  uint32_t maxBlocksPerMultiprocessor;
-  uint32_t maxRegistersPerBlock;
-  uint32_t maxSharedMemoryPerBlock;
-  uint32_t maxThreadsPerBlock;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityFlag flags; /**< CUpti_ActivityFlag, those of this kind. */
+  uint64_t globalMemoryBandwidth; /**< Bandwidth of memory, kB/s. */
+  uint64_t globalMemorySize; /**< Memory. */
+  uint32_t constantMemorySize; /**< Constant memory. */
+  uint32_t l2CacheSize; /**< L2 cache. */
+  uint32_t numThreadsPerWarp; /**< Threads of a warp. */
+  uint32_t coreClockRate; /**< Clock, kHz. */
+  uint32_t numMemcpyEngines; /**< Copy engines. */
+  uint32_t numMultiprocessors; /**< Multiprocessors. */
+  uint32_t maxIPC; /**< Instructions a cycle, at most, of a multiprocessor. */
+  uint32_t maxWarpsPerMultiprocessor; /**< Warps resident on a multiprocessor. */
+  uint32_t maxBlocksPerMultiprocessor; /**< Blocks resident on a multiprocessor. */
+  uint32_t maxRegistersPerBlock; /**< Registers of a block, at most. */
+  uint32_t maxSharedMemoryPerBlock; /**< Shared memory of a block, at most. */
+  uint32_t maxThreadsPerBlock; /**< Threads of a block, at most. */
   uint32_t maxBlockDimX;
   uint32_t maxBlockDimY;
   uint32_t maxBlockDimZ;
   uint32_t maxGridDimX;
   uint32_t maxGridDimY;
   uint32_t maxGridDimZ;
-  uint32_t computeCapabilityMajor;
-  uint32_t computeCapabilityMinor;
+  uint32_t computeCapabilityMajor; /**< Compute capability. */
+  uint32_t computeCapabilityMinor; /**< Compute capability. */
   uint32_t id;
   uint32_t pad;
-  const char *name;
+  const char *name; /**< Name; kernels' is mangled. */
 } CUpti_ActivityDevice;
 
 /** A device. Replaced by CUpti_ActivityDevice3. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityFlag flags;
-  uint64_t globalMemoryBandwidth;
-  uint64_t globalMemorySize;
-  uint32_t constantMemorySize;
-  uint32_t l2CacheSize;
-  uint32_t numThreadsPerWarp;
-  uint32_t coreClockRate;
-  uint32_t numMemcpyEngines;
-  uint32_t numMultiprocessors;
-  uint32_t maxIPC;
-  uint32_t maxWarpsPerMultiprocessor;
-  uint32_t maxBlocksPerMultiprocessor;
-  uint32_t maxSharedMemoryPerMultiprocessor;
-  uint32_t maxRegistersPerMultiprocessor;
-  uint32_t maxRegistersPerBlock;
-  uint32_t maxSharedMemoryPerBlock;
-  uint32_t maxThreadsPerBlock;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityFlag flags; /**< CUpti_ActivityFlag, those of this kind. */
+  uint64_t globalMemoryBandwidth; /**< Bandwidth of memory, kB/s. */
+  uint64_t globalMemorySize; /**< Memory. */
+  uint32_t constantMemorySize; /**< Constant memory. */
+  uint32_t l2CacheSize; /**< L2 cache. */
+  uint32_t numThreadsPerWarp; /**< Threads of a warp. */
+  uint32_t coreClockRate; /**< Clock, kHz. */
+  uint32_t numMemcpyEngines; /**< Copy engines. */
+  uint32_t numMultiprocessors; /**< Multiprocessors. */
+  uint32_t maxIPC; /**< Instructions a cycle, at most, of a multiprocessor. */
+  uint32_t maxWarpsPerMultiprocessor; /**< Warps resident on a multiprocessor. */
+  uint32_t maxBlocksPerMultiprocessor; /**< Blocks resident on a multiprocessor. */
+  uint32_t maxSharedMemoryPerMultiprocessor; /**< Shared memory of a multiprocessor. */
+  uint32_t maxRegistersPerMultiprocessor; /**< Registers of a multiprocessor. */
+  uint32_t maxRegistersPerBlock; /**< Registers of a block, at most. */
+  uint32_t maxSharedMemoryPerBlock; /**< Shared memory of a block, at most. */
+  uint32_t maxThreadsPerBlock; /**< Threads of a block, at most. */
   uint32_t maxBlockDimX;
   uint32_t maxBlockDimY;
   uint32_t maxBlockDimZ;
   uint32_t maxGridDimX;
   uint32_t maxGridDimY;
   uint32_t maxGridDimZ;
-  uint32_t computeCapabilityMajor;
-  uint32_t computeCapabilityMinor;
+  uint32_t computeCapabilityMajor; /**< Compute capability. */
+  uint32_t computeCapabilityMinor; /**< Compute capability. */
   uint32_t id;
-  uint32_t eccEnabled;
-  CUuuid uuid;
-  const char *name;
+  uint32_t eccEnabled; /**< 1: memory is checked for errors. */
+  CUuuid uuid; /**< Identifier that survives reboots. */
+  const char *name; /**< Name; kernels' is mangled. */
 } CUpti_ActivityDevice2;
 
 /** A device. Replaced by CUpti_ActivityDevice4. CUDA 7.0. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityFlag flags;
-  uint64_t globalMemoryBandwidth;
-  uint64_t globalMemorySize;
-  uint32_t constantMemorySize;
-  uint32_t l2CacheSize;
-  uint32_t numThreadsPerWarp;
-  uint32_t coreClockRate;
-  uint32_t numMemcpyEngines;
-  uint32_t numMultiprocessors;
-  uint32_t maxIPC;
-  uint32_t maxWarpsPerMultiprocessor;
-  uint32_t maxBlocksPerMultiprocessor;
-  uint32_t maxSharedMemoryPerMultiprocessor;
-  uint32_t maxRegistersPerMultiprocessor;
-  uint32_t maxRegistersPerBlock;
-  uint32_t maxSharedMemoryPerBlock;
-  uint32_t maxThreadsPerBlock;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityFlag flags; /**< CUpti_ActivityFlag, those of this kind. */
+  uint64_t globalMemoryBandwidth; /**< Bandwidth of memory, kB/s. */
+  uint64_t globalMemorySize; /**< Memory. */
+  uint32_t constantMemorySize; /**< Constant memory. */
+  uint32_t l2CacheSize; /**< L2 cache. */
+  uint32_t numThreadsPerWarp; /**< Threads of a warp. */
+  uint32_t coreClockRate; /**< Clock, kHz. */
+  uint32_t numMemcpyEngines; /**< Copy engines. */
+  uint32_t numMultiprocessors; /**< Multiprocessors. */
+  uint32_t maxIPC; /**< Instructions a cycle, at most, of a multiprocessor. */
+  uint32_t maxWarpsPerMultiprocessor; /**< Warps resident on a multiprocessor. */
+  uint32_t maxBlocksPerMultiprocessor; /**< Blocks resident on a multiprocessor. */
+  uint32_t maxSharedMemoryPerMultiprocessor; /**< Shared memory of a multiprocessor. */
+  uint32_t maxRegistersPerMultiprocessor; /**< Registers of a multiprocessor. */
+  uint32_t maxRegistersPerBlock; /**< Registers of a block, at most. */
+  uint32_t maxSharedMemoryPerBlock; /**< Shared memory of a block, at most. */
+  uint32_t maxThreadsPerBlock; /**< Threads of a block, at most. */
   uint32_t maxBlockDimX;
   uint32_t maxBlockDimY;
   uint32_t maxBlockDimZ;
   uint32_t maxGridDimX;
   uint32_t maxGridDimY;
   uint32_t maxGridDimZ;
-  uint32_t computeCapabilityMajor;
-  uint32_t computeCapabilityMinor;
+  uint32_t computeCapabilityMajor; /**< Compute capability. */
+  uint32_t computeCapabilityMinor; /**< Compute capability. */
   uint32_t id;
-  uint32_t eccEnabled;
-  CUuuid uuid;
-  const char *name;
-  uint8_t isCudaVisible;
+  uint32_t eccEnabled; /**< 1: memory is checked for errors. */
+  CUuuid uuid; /**< Identifier that survives reboots. */
+  const char *name; /**< Name; kernels' is mangled. */
+  uint8_t isCudaVisible; /**< 1: the process can use it. */
   uint8_t reserved[7];
 } CUpti_ActivityDevice3;
 
 /** A device. Replaced by CUpti_ActivityDevice5. CUDA 11.6. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityFlag flags;
-  uint64_t globalMemoryBandwidth;
-  uint64_t globalMemorySize;
-  uint32_t constantMemorySize;
-  uint32_t l2CacheSize;
-  uint32_t numThreadsPerWarp;
-  uint32_t coreClockRate;
-  uint32_t numMemcpyEngines;
-  uint32_t numMultiprocessors;
-  uint32_t maxIPC;
-  uint32_t maxWarpsPerMultiprocessor;
-  uint32_t maxBlocksPerMultiprocessor;
-  uint32_t maxSharedMemoryPerMultiprocessor;
-  uint32_t maxRegistersPerMultiprocessor;
-  uint32_t maxRegistersPerBlock;
-  uint32_t maxSharedMemoryPerBlock;
-  uint32_t maxThreadsPerBlock;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityFlag flags; /**< CUpti_ActivityFlag, those of this kind. */
+  uint64_t globalMemoryBandwidth; /**< Bandwidth of memory, kB/s. */
+  uint64_t globalMemorySize; /**< Memory. */
+  uint32_t constantMemorySize; /**< Constant memory. */
+  uint32_t l2CacheSize; /**< L2 cache. */
+  uint32_t numThreadsPerWarp; /**< Threads of a warp. */
+  uint32_t coreClockRate; /**< Clock, kHz. */
+  uint32_t numMemcpyEngines; /**< Copy engines. */
+  uint32_t numMultiprocessors; /**< Multiprocessors. */
+  uint32_t maxIPC; /**< Instructions a cycle, at most, of a multiprocessor. */
+  uint32_t maxWarpsPerMultiprocessor; /**< Warps resident on a multiprocessor. */
+  uint32_t maxBlocksPerMultiprocessor; /**< Blocks resident on a multiprocessor. */
+  uint32_t maxSharedMemoryPerMultiprocessor; /**< Shared memory of a multiprocessor. */
+  uint32_t maxRegistersPerMultiprocessor; /**< Registers of a multiprocessor. */
+  uint32_t maxRegistersPerBlock; /**< Registers of a block, at most. */
+  uint32_t maxSharedMemoryPerBlock; /**< Shared memory of a block, at most. */
+  uint32_t maxThreadsPerBlock; /**< Threads of a block, at most. */
   uint32_t maxBlockDimX;
   uint32_t maxBlockDimY;
   uint32_t maxBlockDimZ;
   uint32_t maxGridDimX;
   uint32_t maxGridDimY;
   uint32_t maxGridDimZ;
-  uint32_t computeCapabilityMajor;
-  uint32_t computeCapabilityMinor;
+  uint32_t computeCapabilityMajor; /**< Compute capability. */
+  uint32_t computeCapabilityMinor; /**< Compute capability. */
   uint32_t id;
-  uint32_t eccEnabled;
-  CUuuid uuid;
-  const char *name;
-  uint8_t isCudaVisible;
-  uint8_t isMigEnabled;
+  uint32_t eccEnabled; /**< 1: memory is checked for errors. */
+  CUuuid uuid; /**< Identifier that survives reboots. */
+  const char *name; /**< Name; kernels' is mangled. */
+  uint8_t isCudaVisible; /**< 1: the process can use it. */
+  uint8_t isMigEnabled; /**< 1: partitioned. */
   uint8_t reserved[6];
-  uint32_t gpuInstanceId;
-  uint32_t computeInstanceId;
-  CUuuid migUuid;
+  uint32_t gpuInstanceId; /**< Partition. */
+  uint32_t computeInstanceId; /**< Partition. */
+  CUuuid migUuid; /**< Identifier of the partition. */
 } CUpti_ActivityDevice4;
 
 /** A kernel. Replaced by CUpti_ActivityKernel2. CUDA 4.1. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  uint8_t cacheConfigRequested;
-  uint8_t cacheConfigExecuted;
-  uint16_t registersPerThread;
-  uint64_t start;
-  uint64_t end;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  int32_t gridX;
-  int32_t gridY;
-  int32_t gridZ;
-  int32_t blockX;
-  int32_t blockY;
-  int32_t blockZ;
-  int32_t staticSharedMemory;
-  int32_t dynamicSharedMemory;
-  uint32_t localMemoryPerThread;
-  uint32_t localMemoryTotal;
-  uint32_t correlationId;
-  uint32_t runtimeCorrelationId;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  uint8_t cacheConfigRequested; /**< Cache preference that was asked for. */
+  uint8_t cacheConfigExecuted; /**< Cache preference that was used. */
+  uint16_t registersPerThread; /**< Registers of a thread. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  int32_t gridX; /**< Grid, blocks. */
+  int32_t gridY; /**< Grid, blocks. */
+  int32_t gridZ; /**< Grid, blocks. */
+  int32_t blockX; /**< Block, threads. */
+  int32_t blockY; /**< Block, threads. */
+  int32_t blockZ; /**< Block, threads. */
+  int32_t staticSharedMemory; /**< Bytes a block declares. */
+  int32_t dynamicSharedMemory; /**< Bytes a block was given at launch. */
+  uint32_t localMemoryPerThread; /**< Bytes of local memory of a thread. */
+  uint32_t localMemoryTotal; /**< Bytes of local memory reserved, at most 4 GiB. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint32_t runtimeCorrelationId; /**< Of the runtime call, where there was one. */
   uint32_t pad;
-  const char *name;
+  const char *name; /**< Name; kernels' is mangled. */
   void *reserved0;
 } CUpti_ActivityKernel;
 
 /** A kernel, as in CUDA 5.5 to 6.5. Replaced by CUpti_ActivityKernel3. CUDA 5.5. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   union {
     uint8_t both;
     struct {
-      uint8_t requested:4;
+      uint8_t requested:4; /**< Cache preference that was asked for, CUfunc_cache. */
       uint8_t executed:4;
     } config;
   } cacheConfig;
-  uint8_t sharedMemoryConfig;
-  uint16_t registersPerThread;
-  uint64_t start;
-  uint64_t end;
-  uint64_t completed;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  int32_t gridX;
-  int32_t gridY;
-  int32_t gridZ;
-  int32_t blockX;
-  int32_t blockY;
-  int32_t blockZ;
-  int32_t staticSharedMemory;
-  int32_t dynamicSharedMemory;
-  uint32_t localMemoryPerThread;
-  uint32_t localMemoryTotal;
-  uint32_t correlationId;
-  int64_t gridId;
-  const char *name;
+  uint8_t sharedMemoryConfig; /**< Width of shared-memory banks, CUsharedconfig. */
+  uint16_t registersPerThread; /**< Registers of a thread. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint64_t completed; /**< When it and all it launched had ended, ns. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  int32_t gridX; /**< Grid, blocks. */
+  int32_t gridY; /**< Grid, blocks. */
+  int32_t gridZ; /**< Grid, blocks. */
+  int32_t blockX; /**< Block, threads. */
+  int32_t blockY; /**< Block, threads. */
+  int32_t blockZ; /**< Block, threads. */
+  int32_t staticSharedMemory; /**< Bytes a block declares. */
+  int32_t dynamicSharedMemory; /**< Bytes a block was given at launch. */
+  uint32_t localMemoryPerThread; /**< Bytes of local memory of a thread. */
+  uint32_t localMemoryTotal; /**< Bytes of local memory reserved, at most 4 GiB. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  int64_t gridId; /**< Of this launch; unique in the process. */
+  const char *name; /**< Name; kernels' is mangled. */
   void *reserved0;
 } CUpti_ActivityKernel2;
 
 /** A kernel. Replaced by CUpti_ActivityKernel4. CUDA 6.5. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   union {
     uint8_t both;
     struct {
-      uint8_t requested:4;
+      uint8_t requested:4; /**< Cache preference that was asked for, CUfunc_cache. */
       uint8_t executed:4;
     } config;
   } cacheConfig;
-  uint8_t sharedMemoryConfig;
-  uint16_t registersPerThread;
-  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheRequested;
-  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheExecuted;
-  uint64_t start;
-  uint64_t end;
-  uint64_t completed;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  int32_t gridX;
-  int32_t gridY;
-  int32_t gridZ;
-  int32_t blockX;
-  int32_t blockY;
-  int32_t blockZ;
-  int32_t staticSharedMemory;
-  int32_t dynamicSharedMemory;
-  uint32_t localMemoryPerThread;
-  uint32_t localMemoryTotal;
-  uint32_t correlationId;
-  int64_t gridId;
-  const char *name;
+  uint8_t sharedMemoryConfig; /**< Width of shared-memory banks, CUsharedconfig. */
+  uint16_t registersPerThread; /**< Registers of a thread. */
+  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheRequested; /**< What was asked for. */
+  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheExecuted; /**< What was used. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint64_t completed; /**< When it and all it launched had ended, ns. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  int32_t gridX; /**< Grid, blocks. */
+  int32_t gridY; /**< Grid, blocks. */
+  int32_t gridZ; /**< Grid, blocks. */
+  int32_t blockX; /**< Block, threads. */
+  int32_t blockY; /**< Block, threads. */
+  int32_t blockZ; /**< Block, threads. */
+  int32_t staticSharedMemory; /**< Bytes a block declares. */
+  int32_t dynamicSharedMemory; /**< Bytes a block was given at launch. */
+  uint32_t localMemoryPerThread; /**< Bytes of local memory of a thread. */
+  uint32_t localMemoryTotal; /**< Bytes of local memory reserved, at most 4 GiB. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  int64_t gridId; /**< Of this launch; unique in the process. */
+  const char *name; /**< Name; kernels' is mangled. */
   void *reserved0;
 } CUpti_ActivityKernel3;
 
 /** A kernel. Replaced by CUpti_ActivityKernel5. CUDA 9.0. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   union {
     uint8_t both;
     struct {
-      uint8_t requested:4;
+      uint8_t requested:4; /**< Cache preference that was asked for, CUfunc_cache. */
       uint8_t executed:4;
     } config;
   } cacheConfig;
-  uint8_t sharedMemoryConfig;
-  uint16_t registersPerThread;
-  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheRequested;
-  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheExecuted;
-  uint64_t start;
-  uint64_t end;
-  uint64_t completed;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  int32_t gridX;
-  int32_t gridY;
-  int32_t gridZ;
-  int32_t blockX;
-  int32_t blockY;
-  int32_t blockZ;
-  int32_t staticSharedMemory;
-  int32_t dynamicSharedMemory;
-  uint32_t localMemoryPerThread;
-  uint32_t localMemoryTotal;
-  uint32_t correlationId;
-  int64_t gridId;
-  const char *name;
+  uint8_t sharedMemoryConfig; /**< Width of shared-memory banks, CUsharedconfig. */
+  uint16_t registersPerThread; /**< Registers of a thread. */
+  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheRequested; /**< What was asked for. */
+  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheExecuted; /**< What was used. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint64_t completed; /**< When it and all it launched had ended, ns. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  int32_t gridX; /**< Grid, blocks. */
+  int32_t gridY; /**< Grid, blocks. */
+  int32_t gridZ; /**< Grid, blocks. */
+  int32_t blockX; /**< Block, threads. */
+  int32_t blockY; /**< Block, threads. */
+  int32_t blockZ; /**< Block, threads. */
+  int32_t staticSharedMemory; /**< Bytes a block declares. */
+  int32_t dynamicSharedMemory; /**< Bytes a block was given at launch. */
+  uint32_t localMemoryPerThread; /**< Bytes of local memory of a thread. */
+  uint32_t localMemoryTotal; /**< Bytes of local memory reserved, at most 4 GiB. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  int64_t gridId; /**< Of this launch; unique in the process. */
+  const char *name; /**< Name; kernels' is mangled. */
   void *reserved0;
-  uint64_t queued;
-  uint64_t submitted;
-  uint8_t launchType;
-  uint8_t isSharedMemoryCarveoutRequested;
-  uint8_t sharedMemoryCarveoutRequested;
+  uint64_t queued; /**< When it was put into its queue, ns; 0 unless latency times are enabled. */
+  uint64_t submitted; /**< When its queue went to the device, ns; 0 unless latency times are enabled. */
+  uint8_t launchType; /**< CUpti_ActivityLaunchType. */
+  uint8_t isSharedMemoryCarveoutRequested; /**< 1: a share was asked for. */
+  uint8_t sharedMemoryCarveoutRequested; /**< Share of shared memory asked for, percent. */
   uint8_t padding;
-  uint32_t sharedMemoryExecuted;
+  uint32_t sharedMemoryExecuted; /**< Bytes of shared memory a multiprocessor was set to. */
 } CUpti_ActivityKernel4;
 
 /** A kernel. Replaced by CUpti_ActivityKernel6. CUDA 11.0. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   union {
     uint8_t both;
     struct {
-      uint8_t requested:4;
+      uint8_t requested:4; /**< Cache preference that was asked for, CUfunc_cache. */
       uint8_t executed:4;
     } config;
   } cacheConfig;
-  uint8_t sharedMemoryConfig;
-  uint16_t registersPerThread;
-  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheRequested;
-  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheExecuted;
-  uint64_t start;
-  uint64_t end;
-  uint64_t completed;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  int32_t gridX;
-  int32_t gridY;
-  int32_t gridZ;
-  int32_t blockX;
-  int32_t blockY;
-  int32_t blockZ;
-  int32_t staticSharedMemory;
-  int32_t dynamicSharedMemory;
-  uint32_t localMemoryPerThread;
-  uint32_t localMemoryTotal;
-  uint32_t correlationId;
-  int64_t gridId;
-  const char *name;
+  uint8_t sharedMemoryConfig; /**< Width of shared-memory banks, CUsharedconfig. */
+  uint16_t registersPerThread; /**< Registers of a thread. */
+  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheRequested; /**< What was asked for. */
+  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheExecuted; /**< What was used. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint64_t completed; /**< When it and all it launched had ended, ns. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  int32_t gridX; /**< Grid, blocks. */
+  int32_t gridY; /**< Grid, blocks. */
+  int32_t gridZ; /**< Grid, blocks. */
+  int32_t blockX; /**< Block, threads. */
+  int32_t blockY; /**< Block, threads. */
+  int32_t blockZ; /**< Block, threads. */
+  int32_t staticSharedMemory; /**< Bytes a block declares. */
+  int32_t dynamicSharedMemory; /**< Bytes a block was given at launch. */
+  uint32_t localMemoryPerThread; /**< Bytes of local memory of a thread. */
+  uint32_t localMemoryTotal; /**< Bytes of local memory reserved, at most 4 GiB. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  int64_t gridId; /**< Of this launch; unique in the process. */
+  const char *name; /**< Name; kernels' is mangled. */
   void *reserved0;
-  uint64_t queued;
-  uint64_t submitted;
-  uint8_t launchType;
-  uint8_t isSharedMemoryCarveoutRequested;
-  uint8_t sharedMemoryCarveoutRequested;
+  uint64_t queued; /**< When it was put into its queue, ns; 0 unless latency times are enabled. */
+  uint64_t submitted; /**< When its queue went to the device, ns; 0 unless latency times are enabled. */
+  uint8_t launchType; /**< CUpti_ActivityLaunchType. */
+  uint8_t isSharedMemoryCarveoutRequested; /**< 1: a share was asked for. */
+  uint8_t sharedMemoryCarveoutRequested; /**< Share of shared memory asked for, percent. */
   uint8_t padding;
-  uint32_t sharedMemoryExecuted;
-  uint64_t graphNodeId;
-  CUpti_FuncShmemLimitConfig shmemLimitConfig;
-  uint32_t graphId;
+  uint32_t sharedMemoryExecuted; /**< Bytes of shared memory a multiprocessor was set to. */
+  uint64_t graphNodeId; /**< Node of the launched graph; 0 none. */
+  CUpti_FuncShmemLimitConfig shmemLimitConfig; /**< Limit of shared memory. */
+  uint32_t graphId; /**< Launched graph; 0 none. */
 } CUpti_ActivityKernel5;
 
 /** A kernel. Replaced by CUpti_ActivityKernel7. CUDA 11.2. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   union {
     uint8_t both;
     struct {
-      uint8_t requested:4;
+      uint8_t requested:4; /**< Cache preference that was asked for, CUfunc_cache. */
       uint8_t executed:4;
     } config;
   } cacheConfig;
-  uint8_t sharedMemoryConfig;
-  uint16_t registersPerThread;
-  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheRequested;
-  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheExecuted;
-  uint64_t start;
-  uint64_t end;
-  uint64_t completed;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  int32_t gridX;
-  int32_t gridY;
-  int32_t gridZ;
-  int32_t blockX;
-  int32_t blockY;
-  int32_t blockZ;
-  int32_t staticSharedMemory;
-  int32_t dynamicSharedMemory;
-  uint32_t localMemoryPerThread;
-  uint32_t localMemoryTotal;
-  uint32_t correlationId;
-  int64_t gridId;
-  const char *name;
+  uint8_t sharedMemoryConfig; /**< Width of shared-memory banks, CUsharedconfig. */
+  uint16_t registersPerThread; /**< Registers of a thread. */
+  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheRequested; /**< What was asked for. */
+  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheExecuted; /**< What was used. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint64_t completed; /**< When it and all it launched had ended, ns. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  int32_t gridX; /**< Grid, blocks. */
+  int32_t gridY; /**< Grid, blocks. */
+  int32_t gridZ; /**< Grid, blocks. */
+  int32_t blockX; /**< Block, threads. */
+  int32_t blockY; /**< Block, threads. */
+  int32_t blockZ; /**< Block, threads. */
+  int32_t staticSharedMemory; /**< Bytes a block declares. */
+  int32_t dynamicSharedMemory; /**< Bytes a block was given at launch. */
+  uint32_t localMemoryPerThread; /**< Bytes of local memory of a thread. */
+  uint32_t localMemoryTotal; /**< Bytes of local memory reserved, at most 4 GiB. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  int64_t gridId; /**< Of this launch; unique in the process. */
+  const char *name; /**< Name; kernels' is mangled. */
   void *reserved0;
-  uint64_t queued;
-  uint64_t submitted;
-  uint8_t launchType;
-  uint8_t isSharedMemoryCarveoutRequested;
-  uint8_t sharedMemoryCarveoutRequested;
+  uint64_t queued; /**< When it was put into its queue, ns; 0 unless latency times are enabled. */
+  uint64_t submitted; /**< When its queue went to the device, ns; 0 unless latency times are enabled. */
+  uint8_t launchType; /**< CUpti_ActivityLaunchType. */
+  uint8_t isSharedMemoryCarveoutRequested; /**< 1: a share was asked for. */
+  uint8_t sharedMemoryCarveoutRequested; /**< Share of shared memory asked for, percent. */
   uint8_t padding;
-  uint32_t sharedMemoryExecuted;
-  uint64_t graphNodeId;
-  CUpti_FuncShmemLimitConfig shmemLimitConfig;
-  uint32_t graphId;
-  CUaccessPolicyWindow *pAccessPolicyWindow;
+  uint32_t sharedMemoryExecuted; /**< Bytes of shared memory a multiprocessor was set to. */
+  uint64_t graphNodeId; /**< Node of the launched graph; 0 none. */
+  CUpti_FuncShmemLimitConfig shmemLimitConfig; /**< Limit of shared memory. */
+  uint32_t graphId; /**< Launched graph; 0 none. */
+  CUaccessPolicyWindow *pAccessPolicyWindow; /**< L2 policy, or NULL. */
 } CUpti_ActivityKernel6;
 
 /** A kernel. Replaced by CUpti_ActivityKernel8. CUDA 11.6. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   union {
     uint8_t both;
     struct {
-      uint8_t requested:4;
+      uint8_t requested:4; /**< Cache preference that was asked for, CUfunc_cache. */
       uint8_t executed:4;
     } config;
   } cacheConfig;
-  uint8_t sharedMemoryConfig;
-  uint16_t registersPerThread;
-  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheRequested;
-  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheExecuted;
-  uint64_t start;
-  uint64_t end;
-  uint64_t completed;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  int32_t gridX;
-  int32_t gridY;
-  int32_t gridZ;
-  int32_t blockX;
-  int32_t blockY;
-  int32_t blockZ;
-  int32_t staticSharedMemory;
-  int32_t dynamicSharedMemory;
-  uint32_t localMemoryPerThread;
-  uint32_t localMemoryTotal;
-  uint32_t correlationId;
-  int64_t gridId;
-  const char *name;
+  uint8_t sharedMemoryConfig; /**< Width of shared-memory banks, CUsharedconfig. */
+  uint16_t registersPerThread; /**< Registers of a thread. */
+  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheRequested; /**< What was asked for. */
+  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheExecuted; /**< What was used. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint64_t completed; /**< When it and all it launched had ended, ns. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  int32_t gridX; /**< Grid, blocks. */
+  int32_t gridY; /**< Grid, blocks. */
+  int32_t gridZ; /**< Grid, blocks. */
+  int32_t blockX; /**< Block, threads. */
+  int32_t blockY; /**< Block, threads. */
+  int32_t blockZ; /**< Block, threads. */
+  int32_t staticSharedMemory; /**< Bytes a block declares. */
+  int32_t dynamicSharedMemory; /**< Bytes a block was given at launch. */
+  uint32_t localMemoryPerThread; /**< Bytes of local memory of a thread. */
+  uint32_t localMemoryTotal; /**< Bytes of local memory reserved, at most 4 GiB. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  int64_t gridId; /**< Of this launch; unique in the process. */
+  const char *name; /**< Name; kernels' is mangled. */
   void *reserved0;
-  uint64_t queued;
-  uint64_t submitted;
-  uint8_t launchType;
-  uint8_t isSharedMemoryCarveoutRequested;
-  uint8_t sharedMemoryCarveoutRequested;
+  uint64_t queued; /**< When it was put into its queue, ns; 0 unless latency times are enabled. */
+  uint64_t submitted; /**< When its queue went to the device, ns; 0 unless latency times are enabled. */
+  uint8_t launchType; /**< CUpti_ActivityLaunchType. */
+  uint8_t isSharedMemoryCarveoutRequested; /**< 1: a share was asked for. */
+  uint8_t sharedMemoryCarveoutRequested; /**< Share of shared memory asked for, percent. */
   uint8_t padding;
-  uint32_t sharedMemoryExecuted;
-  uint64_t graphNodeId;
-  CUpti_FuncShmemLimitConfig shmemLimitConfig;
-  uint32_t graphId;
-  CUaccessPolicyWindow *pAccessPolicyWindow;
-  uint32_t channelID;
-  CUpti_ChannelType channelType;
+  uint32_t sharedMemoryExecuted; /**< Bytes of shared memory a multiprocessor was set to. */
+  uint64_t graphNodeId; /**< Node of the launched graph; 0 none. */
+  CUpti_FuncShmemLimitConfig shmemLimitConfig; /**< Limit of shared memory. */
+  uint32_t graphId; /**< Launched graph; 0 none. */
+  CUaccessPolicyWindow *pAccessPolicyWindow; /**< L2 policy, or NULL. */
+  uint32_t channelID; /**< Hardware queue. */
+  CUpti_ChannelType channelType; /**< What sort of queue. */
 } CUpti_ActivityKernel7;
 
 /** A kernel. Replaced by CUpti_ActivityKernel9. CUDA 11.8. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   union {
     uint8_t both;
     struct {
-      uint8_t requested:4;
+      uint8_t requested:4; /**< Cache preference that was asked for, CUfunc_cache. */
       uint8_t executed:4;
     } config;
   } cacheConfig;
-  uint8_t sharedMemoryConfig;
-  uint16_t registersPerThread;
-  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheRequested;
-  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheExecuted;
-  uint64_t start;
-  uint64_t end;
-  uint64_t completed;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  int32_t gridX;
-  int32_t gridY;
-  int32_t gridZ;
-  int32_t blockX;
-  int32_t blockY;
-  int32_t blockZ;
-  int32_t staticSharedMemory;
-  int32_t dynamicSharedMemory;
-  uint32_t localMemoryPerThread;
-  uint32_t localMemoryTotal;
-  uint32_t correlationId;
-  int64_t gridId;
-  const char *name;
+  uint8_t sharedMemoryConfig; /**< Width of shared-memory banks, CUsharedconfig. */
+  uint16_t registersPerThread; /**< Registers of a thread. */
+  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheRequested; /**< What was asked for. */
+  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheExecuted; /**< What was used. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint64_t completed; /**< When it and all it launched had ended, ns. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  int32_t gridX; /**< Grid, blocks. */
+  int32_t gridY; /**< Grid, blocks. */
+  int32_t gridZ; /**< Grid, blocks. */
+  int32_t blockX; /**< Block, threads. */
+  int32_t blockY; /**< Block, threads. */
+  int32_t blockZ; /**< Block, threads. */
+  int32_t staticSharedMemory; /**< Bytes a block declares. */
+  int32_t dynamicSharedMemory; /**< Bytes a block was given at launch. */
+  uint32_t localMemoryPerThread; /**< Bytes of local memory of a thread. */
+  uint32_t localMemoryTotal; /**< Bytes of local memory reserved, at most 4 GiB. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  int64_t gridId; /**< Of this launch; unique in the process. */
+  const char *name; /**< Name; kernels' is mangled. */
   void *reserved0;
-  uint64_t queued;
-  uint64_t submitted;
-  uint8_t launchType;
-  uint8_t isSharedMemoryCarveoutRequested;
-  uint8_t sharedMemoryCarveoutRequested;
+  uint64_t queued; /**< When it was put into its queue, ns; 0 unless latency times are enabled. */
+  uint64_t submitted; /**< When its queue went to the device, ns; 0 unless latency times are enabled. */
+  uint8_t launchType; /**< CUpti_ActivityLaunchType. */
+  uint8_t isSharedMemoryCarveoutRequested; /**< 1: a share was asked for. */
+  uint8_t sharedMemoryCarveoutRequested; /**< Share of shared memory asked for, percent. */
   uint8_t padding;
-  uint32_t sharedMemoryExecuted;
-  uint64_t graphNodeId;
-  CUpti_FuncShmemLimitConfig shmemLimitConfig;
-  uint32_t graphId;
-  CUaccessPolicyWindow *pAccessPolicyWindow;
-  uint32_t channelID;
-  CUpti_ChannelType channelType;
-  uint32_t clusterX;
-  uint32_t clusterY;
-  uint32_t clusterZ;
-  uint32_t clusterSchedulingPolicy;
-  uint64_t localMemoryTotal_v2;
+  uint32_t sharedMemoryExecuted; /**< Bytes of shared memory a multiprocessor was set to. */
+  uint64_t graphNodeId; /**< Node of the launched graph; 0 none. */
+  CUpti_FuncShmemLimitConfig shmemLimitConfig; /**< Limit of shared memory. */
+  uint32_t graphId; /**< Launched graph; 0 none. */
+  CUaccessPolicyWindow *pAccessPolicyWindow; /**< L2 policy, or NULL. */
+  uint32_t channelID; /**< Hardware queue. */
+  CUpti_ChannelType channelType; /**< What sort of queue. */
+  uint32_t clusterX; /**< Cluster, blocks; 0 none. */
+  uint32_t clusterY; /**< Cluster, blocks. */
+  uint32_t clusterZ; /**< Cluster, blocks. */
+  uint32_t clusterSchedulingPolicy; /**< How clusters are placed. */
+  uint64_t localMemoryTotal_v2; /**< Bytes of local memory reserved. */
 } CUpti_ActivityKernel8;
 
 /** A kernel. Replaced by CUpti_ActivityKernel10. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   union {
     uint8_t both;
     struct {
-      uint8_t requested:4;
+      uint8_t requested:4; /**< Cache preference that was asked for, CUfunc_cache. */
       uint8_t executed:4;
     } config;
   } cacheConfig;
-  uint8_t sharedMemoryConfig;
-  uint16_t registersPerThread;
-  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheRequested;
-  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheExecuted;
-  uint64_t start;
-  uint64_t end;
-  uint64_t completed;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  int32_t gridX;
-  int32_t gridY;
-  int32_t gridZ;
-  int32_t blockX;
-  int32_t blockY;
-  int32_t blockZ;
-  int32_t staticSharedMemory;
-  int32_t dynamicSharedMemory;
-  uint32_t localMemoryPerThread;
-  uint32_t localMemoryTotal;
-  uint32_t correlationId;
-  int64_t gridId;
-  const char *name;
+  uint8_t sharedMemoryConfig; /**< Width of shared-memory banks, CUsharedconfig. */
+  uint16_t registersPerThread; /**< Registers of a thread. */
+  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheRequested; /**< What was asked for. */
+  CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheExecuted; /**< What was used. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint64_t completed; /**< When it and all it launched had ended, ns. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  int32_t gridX; /**< Grid, blocks. */
+  int32_t gridY; /**< Grid, blocks. */
+  int32_t gridZ; /**< Grid, blocks. */
+  int32_t blockX; /**< Block, threads. */
+  int32_t blockY; /**< Block, threads. */
+  int32_t blockZ; /**< Block, threads. */
+  int32_t staticSharedMemory; /**< Bytes a block declares. */
+  int32_t dynamicSharedMemory; /**< Bytes a block was given at launch. */
+  uint32_t localMemoryPerThread; /**< Bytes of local memory of a thread. */
+  uint32_t localMemoryTotal; /**< Bytes of local memory reserved, at most 4 GiB. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  int64_t gridId; /**< Of this launch; unique in the process. */
+  const char *name; /**< Name; kernels' is mangled. */
   void *reserved0;
-  uint64_t queued;
-  uint64_t submitted;
-  uint8_t launchType;
-  uint8_t isSharedMemoryCarveoutRequested;
-  uint8_t sharedMemoryCarveoutRequested;
+  uint64_t queued; /**< When it was put into its queue, ns; 0 unless latency times are enabled. */
+  uint64_t submitted; /**< When its queue went to the device, ns; 0 unless latency times are enabled. */
+  uint8_t launchType; /**< CUpti_ActivityLaunchType. */
+  uint8_t isSharedMemoryCarveoutRequested; /**< 1: a share was asked for. */
+  uint8_t sharedMemoryCarveoutRequested; /**< Share of shared memory asked for, percent. */
   uint8_t padding;
-  uint32_t sharedMemoryExecuted;
-  uint64_t graphNodeId;
-  CUpti_FuncShmemLimitConfig shmemLimitConfig;
-  uint32_t graphId;
-  CUaccessPolicyWindow *pAccessPolicyWindow;
-  uint32_t channelID;
-  CUpti_ChannelType channelType;
-  uint32_t clusterX;
-  uint32_t clusterY;
-  uint32_t clusterZ;
-  uint32_t clusterSchedulingPolicy;
-  uint64_t localMemoryTotal_v2;
-  uint32_t maxPotentialClusterSize;
-  uint32_t maxActiveClusters;
+  uint32_t sharedMemoryExecuted; /**< Bytes of shared memory a multiprocessor was set to. */
+  uint64_t graphNodeId; /**< Node of the launched graph; 0 none. */
+  CUpti_FuncShmemLimitConfig shmemLimitConfig; /**< Limit of shared memory. */
+  uint32_t graphId; /**< Launched graph; 0 none. */
+  CUaccessPolicyWindow *pAccessPolicyWindow; /**< L2 policy, or NULL. */
+  uint32_t channelID; /**< Hardware queue. */
+  CUpti_ChannelType channelType; /**< What sort of queue. */
+  uint32_t clusterX; /**< Cluster, blocks; 0 none. */
+  uint32_t clusterY; /**< Cluster, blocks. */
+  uint32_t clusterZ; /**< Cluster, blocks. */
+  uint32_t clusterSchedulingPolicy; /**< How clusters are placed. */
+  uint64_t localMemoryTotal_v2; /**< Bytes of local memory reserved. */
+  uint32_t maxPotentialClusterSize; /**< Largest cluster the kernel can have. */
+  uint32_t maxActiveClusters; /**< Clusters resident at once. */
 } CUpti_ActivityKernel9;
 
 /** A copy. Replaced by CUpti_ActivityMemcpy3. CUDA 4.1. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  uint8_t copyKind;
-  uint8_t srcKind;
-  uint8_t dstKind;
-  uint8_t flags;
-  uint64_t bytes;
-  uint64_t start;
-  uint64_t end;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  uint32_t correlationId;
-  uint32_t runtimeCorrelationId;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  uint8_t copyKind; /**< CUpti_ActivityMemcpyKind. */
+  uint8_t srcKind; /**< CUpti_ActivityMemoryKind of the source. */
+  uint8_t dstKind; /**< CUpti_ActivityMemoryKind of the destination. */
+  uint8_t flags; /**< CUpti_ActivityFlag, those of this kind. */
+  uint64_t bytes; /**< Size. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint32_t runtimeCorrelationId; /**< Of the runtime call, where there was one. */
   uint32_t pad;
   void *reserved0;
 } CUpti_ActivityMemcpy;
 
 /** A copy. Replaced by CUpti_ActivityMemcpy4. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  uint8_t copyKind;
-  uint8_t srcKind;
-  uint8_t dstKind;
-  uint8_t flags;
-  uint64_t bytes;
-  uint64_t start;
-  uint64_t end;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  uint32_t correlationId;
-  uint32_t runtimeCorrelationId;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  uint8_t copyKind; /**< CUpti_ActivityMemcpyKind. */
+  uint8_t srcKind; /**< CUpti_ActivityMemoryKind of the source. */
+  uint8_t dstKind; /**< CUpti_ActivityMemoryKind of the destination. */
+  uint8_t flags; /**< CUpti_ActivityFlag, those of this kind. */
+  uint64_t bytes; /**< Size. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint32_t runtimeCorrelationId; /**< Of the runtime call, where there was one. */
   uint32_t pad;
   void *reserved0;
-  uint64_t graphNodeId;
+  uint64_t graphNodeId; /**< Node of the launched graph; 0 none. */
 } CUpti_ActivityMemcpy3;
 
 /** A copy. Replaced by CUpti_ActivityMemcpy5. CUDA 11.1. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  uint8_t copyKind;
-  uint8_t srcKind;
-  uint8_t dstKind;
-  uint8_t flags;
-  uint64_t bytes;
-  uint64_t start;
-  uint64_t end;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  uint32_t correlationId;
-  uint32_t runtimeCorrelationId;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  uint8_t copyKind; /**< CUpti_ActivityMemcpyKind. */
+  uint8_t srcKind; /**< CUpti_ActivityMemoryKind of the source. */
+  uint8_t dstKind; /**< CUpti_ActivityMemoryKind of the destination. */
+  uint8_t flags; /**< CUpti_ActivityFlag, those of this kind. */
+  uint64_t bytes; /**< Size. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint32_t runtimeCorrelationId; /**< Of the runtime call, where there was one. */
   uint32_t pad;
   void *reserved0;
-  uint64_t graphNodeId;
-  uint32_t graphId;
+  uint64_t graphNodeId; /**< Node of the launched graph; 0 none. */
+  uint32_t graphId; /**< Launched graph; 0 none. */
   uint32_t padding;
 } CUpti_ActivityMemcpy4;
 
 /** A copy between two devices. Replaced by CUpti_ActivityMemcpyPtoP2. CUDA 5.0. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  uint8_t copyKind;
-  uint8_t srcKind;
-  uint8_t dstKind;
-  uint8_t flags;
-  uint64_t bytes;
-  uint64_t start;
-  uint64_t end;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  uint32_t srcDeviceId;
-  uint32_t srcContextId;
-  uint32_t dstDeviceId;
-  uint32_t dstContextId;
-  uint32_t correlationId;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  uint8_t copyKind; /**< CUpti_ActivityMemcpyKind. */
+  uint8_t srcKind; /**< CUpti_ActivityMemoryKind of the source. */
+  uint8_t dstKind; /**< CUpti_ActivityMemoryKind of the destination. */
+  uint8_t flags; /**< CUpti_ActivityFlag, those of this kind. */
+  uint64_t bytes; /**< Size. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  uint32_t srcDeviceId; /**< Device of the source. */
+  uint32_t srcContextId; /**< Context of the source. */
+  uint32_t dstDeviceId; /**< Device of the destination. */
+  uint32_t dstContextId; /**< Context of the destination. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
   void *reserved0;
 } CUpti_ActivityMemcpyPtoP;
 /** The first name of CUpti_ActivityMemcpyPtoP. CUDA 5.0. */
@@ -656,304 +656,304 @@ typedef CUpti_ActivityMemcpyPtoP CUpti_ActivityMemcpy2;
 
 /** A copy between two devices. Replaced by CUpti_ActivityMemcpyPtoP3. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  uint8_t copyKind;
-  uint8_t srcKind;
-  uint8_t dstKind;
-  uint8_t flags;
-  uint64_t bytes;
-  uint64_t start;
-  uint64_t end;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  uint32_t srcDeviceId;
-  uint32_t srcContextId;
-  uint32_t dstDeviceId;
-  uint32_t dstContextId;
-  uint32_t correlationId;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  uint8_t copyKind; /**< CUpti_ActivityMemcpyKind. */
+  uint8_t srcKind; /**< CUpti_ActivityMemoryKind of the source. */
+  uint8_t dstKind; /**< CUpti_ActivityMemoryKind of the destination. */
+  uint8_t flags; /**< CUpti_ActivityFlag, those of this kind. */
+  uint64_t bytes; /**< Size. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  uint32_t srcDeviceId; /**< Device of the source. */
+  uint32_t srcContextId; /**< Context of the source. */
+  uint32_t dstDeviceId; /**< Device of the destination. */
+  uint32_t dstContextId; /**< Context of the destination. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
   void *reserved0;
-  uint64_t graphNodeId;
+  uint64_t graphNodeId; /**< Node of the launched graph; 0 none. */
 } CUpti_ActivityMemcpyPtoP2;
 
 /** A copy between two devices. Replaced by CUpti_ActivityMemcpyPtoP4. CUDA 11.1. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  uint8_t copyKind;
-  uint8_t srcKind;
-  uint8_t dstKind;
-  uint8_t flags;
-  uint64_t bytes;
-  uint64_t start;
-  uint64_t end;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  uint32_t srcDeviceId;
-  uint32_t srcContextId;
-  uint32_t dstDeviceId;
-  uint32_t dstContextId;
-  uint32_t correlationId;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  uint8_t copyKind; /**< CUpti_ActivityMemcpyKind. */
+  uint8_t srcKind; /**< CUpti_ActivityMemoryKind of the source. */
+  uint8_t dstKind; /**< CUpti_ActivityMemoryKind of the destination. */
+  uint8_t flags; /**< CUpti_ActivityFlag, those of this kind. */
+  uint64_t bytes; /**< Size. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  uint32_t srcDeviceId; /**< Device of the source. */
+  uint32_t srcContextId; /**< Context of the source. */
+  uint32_t dstDeviceId; /**< Device of the destination. */
+  uint32_t dstContextId; /**< Context of the destination. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
   void *reserved0;
-  uint64_t graphNodeId;
-  uint32_t graphId;
+  uint64_t graphNodeId; /**< Node of the launched graph; 0 none. */
+  uint32_t graphId; /**< Launched graph; 0 none. */
   uint32_t padding;
 } CUpti_ActivityMemcpyPtoP3;
 
 /** A memory set. Replaced by CUpti_ActivityMemset2. CUDA 4.1. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   uint32_t value;
-  uint64_t bytes;
-  uint64_t start;
-  uint64_t end;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  uint32_t correlationId;
-  uint16_t flags;
-  uint16_t memoryKind;
+  uint64_t bytes; /**< Size. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint16_t flags; /**< CUpti_ActivityFlag, those of this kind. */
+  uint16_t memoryKind; /**< CUpti_ActivityMemoryKind. */
   uint32_t pad;
   void *reserved0;
 } CUpti_ActivityMemset;
 
 /** A memory set. Replaced by CUpti_ActivityMemset3. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   uint32_t value;
-  uint64_t bytes;
-  uint64_t start;
-  uint64_t end;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  uint32_t correlationId;
-  uint16_t flags;
-  uint16_t memoryKind;
+  uint64_t bytes; /**< Size. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint16_t flags; /**< CUpti_ActivityFlag, those of this kind. */
+  uint16_t memoryKind; /**< CUpti_ActivityMemoryKind. */
   uint32_t pad;
   void *reserved0;
-  uint64_t graphNodeId;
+  uint64_t graphNodeId; /**< Node of the launched graph; 0 none. */
 } CUpti_ActivityMemset2;
 
 /** A memory set. Replaced by CUpti_ActivityMemset4. CUDA 11.1. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   uint32_t value;
-  uint64_t bytes;
-  uint64_t start;
-  uint64_t end;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  uint32_t correlationId;
-  uint16_t flags;
-  uint16_t memoryKind;
+  uint64_t bytes; /**< Size. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint16_t flags; /**< CUpti_ActivityFlag, those of this kind. */
+  uint16_t memoryKind; /**< CUpti_ActivityMemoryKind. */
   uint32_t pad;
   void *reserved0;
-  uint64_t graphNodeId;
-  uint32_t graphId;
+  uint64_t graphNodeId; /**< Node of the launched graph; 0 none. */
+  uint32_t graphId; /**< Launched graph; 0 none. */
   uint32_t padding;
 } CUpti_ActivityMemset3;
 
 /** An allocation or a release. Replaced by CUpti_ActivityMemory3. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityMemoryOperationType memoryOperationType;
-  CUpti_ActivityMemoryKind memoryKind;
-  uint32_t correlationId;
-  uint64_t address;
-  uint64_t bytes;
-  uint64_t timestamp;
-  uint64_t PC;
-  uint32_t processId;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  const char *name;
-  uint32_t isAsync;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityMemoryOperationType memoryOperationType; /**< Allocation or release. */
+  CUpti_ActivityMemoryKind memoryKind; /**< CUpti_ActivityMemoryKind. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint64_t address; /**< Virtual address. */
+  uint64_t bytes; /**< Size. */
+  uint64_t timestamp; /**< When, ns. */
+  uint64_t PC; /**< Where in the program. */
+  uint32_t processId; /**< Process of the call. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  const char *name; /**< Name; kernels' is mangled. */
+  uint32_t isAsync; /**< 1: in stream order. */
   uint32_t pad1;
   struct {
-    CUpti_ActivityMemoryPoolType memoryPoolType;
+    CUpti_ActivityMemoryPoolType memoryPoolType; /**< Where the pool lives. */
     uint32_t pad2;
-    uint64_t address;
-    uint64_t releaseThreshold;
+    uint64_t address; /**< Virtual address. */
+    uint64_t releaseThreshold; /**< Bytes the pool keeps. */
     union {
       uint64_t size;
-      uint64_t processId;
+      uint64_t processId; /**< Process of the call. */
     } pool;
   } memoryPoolConfig;
 } CUpti_ActivityMemory2;
 
 /** An allocation or a release. Replaced by CUpti_ActivityMemory4. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityMemoryOperationType memoryOperationType;
-  CUpti_ActivityMemoryKind memoryKind;
-  uint32_t correlationId;
-  uint64_t address;
-  uint64_t bytes;
-  uint64_t timestamp;
-  uint64_t PC;
-  uint32_t processId;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  const char *name;
-  uint32_t isAsync;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityMemoryOperationType memoryOperationType; /**< Allocation or release. */
+  CUpti_ActivityMemoryKind memoryKind; /**< CUpti_ActivityMemoryKind. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint64_t address; /**< Virtual address. */
+  uint64_t bytes; /**< Size. */
+  uint64_t timestamp; /**< When, ns. */
+  uint64_t PC; /**< Where in the program. */
+  uint32_t processId; /**< Process of the call. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  const char *name; /**< Name; kernels' is mangled. */
+  uint32_t isAsync; /**< 1: in stream order. */
   uint32_t pad1;
   struct {
-    CUpti_ActivityMemoryPoolType memoryPoolType;
+    CUpti_ActivityMemoryPoolType memoryPoolType; /**< Where the pool lives. */
     uint32_t pad2;
-    uint64_t address;
-    uint64_t releaseThreshold;
+    uint64_t address; /**< Virtual address. */
+    uint64_t releaseThreshold; /**< Bytes the pool keeps. */
     union {
       uint64_t size;
-      uint64_t processId;
+      uint64_t processId; /**< Process of the call. */
     } pool;
-    uint64_t utilizedSize;
+    uint64_t utilizedSize; /**< Bytes in use. */
   } memoryPoolConfig;
 } CUpti_ActivityMemory3;
 
 /** What happened to a memory pool. Replaced by CUpti_ActivityMemoryPool2. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityMemoryPoolOperationType memoryPoolOperationType;
-  CUpti_ActivityMemoryPoolType memoryPoolType;
-  uint32_t correlationId;
-  uint32_t processId;
-  uint32_t deviceId;
-  size_t minBytesToKeep;
-  uint64_t address;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityMemoryPoolOperationType memoryPoolOperationType; /**< What happened to the pool. */
+  CUpti_ActivityMemoryPoolType memoryPoolType; /**< Where the pool lives. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint32_t processId; /**< Process of the call. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  size_t minBytesToKeep; /**< Bytes to keep when trimming. */
+  uint64_t address; /**< Virtual address. */
   uint64_t size;
-  uint64_t releaseThreshold;
-  uint64_t timestamp;
+  uint64_t releaseThreshold; /**< Bytes the pool keeps. */
+  uint64_t timestamp; /**< When, ns. */
 } CUpti_ActivityMemoryPool;
 
 /** What happened to a memory pool. Replaced by CUpti_ActivityMemoryPool3. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityMemoryPoolOperationType memoryPoolOperationType;
-  CUpti_ActivityMemoryPoolType memoryPoolType;
-  uint32_t correlationId;
-  uint32_t processId;
-  uint32_t deviceId;
-  size_t minBytesToKeep;
-  uint64_t address;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityMemoryPoolOperationType memoryPoolOperationType; /**< What happened to the pool. */
+  CUpti_ActivityMemoryPoolType memoryPoolType; /**< Where the pool lives. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint32_t processId; /**< Process of the call. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  size_t minBytesToKeep; /**< Bytes to keep when trimming. */
+  uint64_t address; /**< Virtual address. */
   uint64_t size;
-  uint64_t releaseThreshold;
-  uint64_t timestamp;
-  uint64_t utilizedSize;
+  uint64_t releaseThreshold; /**< Bytes the pool keeps. */
+  uint64_t timestamp; /**< When, ns. */
+  uint64_t utilizedSize; /**< Bytes in use. */
 } CUpti_ActivityMemoryPool2;
 
 /** An NVTX marker, or an end of a range. Replaced by CUpti_ActivityMarker2. CUDA 5.0. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityFlag flags;
-  uint64_t timestamp;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityFlag flags; /**< CUpti_ActivityFlag, those of this kind. */
+  uint64_t timestamp; /**< When, ns. */
   uint32_t id;
-  CUpti_ActivityObjectKind objectKind;
-  CUpti_ActivityObjectKindId objectId;
+  CUpti_ActivityObjectKind objectKind; /**< What sort of object. */
+  CUpti_ActivityObjectKindId objectId; /**< The object. */
   uint32_t pad;
-  const char *name;
+  const char *name; /**< Name; kernels' is mangled. */
 } CUpti_ActivityMarker;
 
 /** Global-memory accesses of a source line. Replaced by CUpti_ActivityGlobalAccess2. CUDA 4.1. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityFlag flags;
-  uint32_t sourceLocatorId;
-  uint32_t correlationId;
-  uint32_t pcOffset;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityFlag flags; /**< CUpti_ActivityFlag, those of this kind. */
+  uint32_t sourceLocatorId; /**< Id of the source line; 0 unknown. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint32_t pcOffset; /**< Place of the instruction in its function, bytes. */
   uint32_t executed;
-  uint64_t threadsExecuted;
-  uint64_t l2_transactions;
+  uint64_t threadsExecuted; /**< Times executed, threads. */
+  uint64_t l2_transactions; /**< Transactions with L2, 32 bytes each. */
 } CUpti_ActivityGlobalAccess;
 
 /** Global-memory accesses of an instruction. Replaced by CUpti_ActivityGlobalAccess3, whose members have other places.
  *  CUDA 6.0.
  */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityFlag flags;
-  uint32_t sourceLocatorId;
-  uint32_t correlationId;
-  uint32_t functionId;
-  uint32_t pcOffset;
-  uint64_t threadsExecuted;
-  uint64_t l2_transactions;
-  uint64_t theoreticalL2Transactions;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityFlag flags; /**< CUpti_ActivityFlag, those of this kind. */
+  uint32_t sourceLocatorId; /**< Id of the source line; 0 unknown. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint32_t functionId; /**< Id of the function. */
+  uint32_t pcOffset; /**< Place of the instruction in its function, bytes. */
+  uint64_t threadsExecuted; /**< Times executed, threads. */
+  uint64_t l2_transactions; /**< Transactions with L2, 32 bytes each. */
+  uint64_t theoreticalL2Transactions; /**< Transactions that the accesses needed at least. */
   uint32_t executed;
   uint32_t pad;
 } CUpti_ActivityGlobalAccess2;
 
 /** A branch of a source line. Replaced by CUpti_ActivityBranch2. CUDA 4.1. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  uint32_t sourceLocatorId;
-  uint32_t correlationId;
-  uint32_t pcOffset;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  uint32_t sourceLocatorId; /**< Id of the source line; 0 unknown. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint32_t pcOffset; /**< Place of the instruction in its function, bytes. */
   uint32_t executed;
-  uint32_t diverged;
-  uint64_t threadsExecuted;
+  uint32_t diverged; /**< Times the threads went different ways. */
+  uint64_t threadsExecuted; /**< Times executed, threads. */
 } CUpti_ActivityBranch;
 
 /** Samples of one program counter. Replaced by CUpti_ActivityPCSampling2. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityFlag flags;
-  uint32_t sourceLocatorId;
-  uint32_t correlationId;
-  uint32_t functionId;
-  uint32_t pcOffset;
-  uint32_t samples;
-  CUpti_ActivityPCSamplingStallReason stallReason;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityFlag flags; /**< CUpti_ActivityFlag, those of this kind. */
+  uint32_t sourceLocatorId; /**< Id of the source line; 0 unknown. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint32_t functionId; /**< Id of the function. */
+  uint32_t pcOffset; /**< Place of the instruction in its function, bytes. */
+  uint32_t samples; /**< Samples. */
+  CUpti_ActivityPCSamplingStallReason stallReason; /**< Why the warp was not issued. */
 } CUpti_ActivityPCSampling;
 
 /** Samples of one program counter. Replaced by CUpti_ActivityPCSampling3. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityFlag flags;
-  uint32_t sourceLocatorId;
-  uint32_t correlationId;
-  uint32_t functionId;
-  uint32_t pcOffset;
-  uint32_t latencySamples;
-  uint32_t samples;
-  CUpti_ActivityPCSamplingStallReason stallReason;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityFlag flags; /**< CUpti_ActivityFlag, those of this kind. */
+  uint32_t sourceLocatorId; /**< Id of the source line; 0 unknown. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint32_t functionId; /**< Id of the function. */
+  uint32_t pcOffset; /**< Place of the instruction in its function, bytes. */
+  uint32_t latencySamples; /**< Samples in which the scheduler issued nothing. */
+  uint32_t samples; /**< Samples. */
+  CUpti_ActivityPCSamplingStallReason stallReason; /**< Why the warp was not issued. */
   uint32_t pad;
 } CUpti_ActivityPCSampling2;
 
 /** A unified-memory counter of a process and device. Replaced by CUpti_ActivityUnifiedMemoryCounter2. CUDA 6.0. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityUnifiedMemoryCounterKind counterKind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityUnifiedMemoryCounterKind counterKind; /**< CUpti_ActivityUnifiedMemoryCounterKind. */
   CUpti_ActivityUnifiedMemoryCounterScope scope;
-  uint32_t deviceId;
+  uint32_t deviceId; /**< Device, by ordinal. */
   uint64_t value;
-  uint64_t timestamp;
-  uint32_t processId;
+  uint64_t timestamp; /**< When, ns. */
+  uint32_t processId; /**< Process of the call. */
   uint32_t pad;
 } CUpti_ActivityUnifiedMemoryCounter;
 
 /** A unified-memory event. Replaced by CUpti_ActivityUnifiedMemoryCounter3. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityUnifiedMemoryCounterKind counterKind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityUnifiedMemoryCounterKind counterKind; /**< CUpti_ActivityUnifiedMemoryCounterKind. */
   uint64_t value;
-  uint64_t start;
-  uint64_t end;
-  uint64_t address;
-  uint32_t srcId;
-  uint32_t dstId;
-  uint32_t streamId;
-  uint32_t processId;
-  uint32_t flags;
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint64_t address; /**< Virtual address. */
+  uint32_t srcId; /**< Source processor; CUPTI_UNIFIED_MEMORY_CPU_DEVICE_ID is the CPU. */
+  uint32_t dstId; /**< Destination processor. */
+  uint32_t streamId; /**< Stream, by id. */
+  uint32_t processId; /**< Process of the call. */
+  uint32_t flags; /**< CUpti_ActivityFlag, those of this kind. */
   uint32_t pad;
 } CUpti_ActivityUnifiedMemoryCounter2;
 
 /** An NVLink. Replaced by CUpti_ActivityNvLink2. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   uint32_t nvlinkVersion;
   CUpti_DevType typeDev0;
   CUpti_DevType typeDev1;
@@ -975,12 +975,12 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t physicalNvLinkCount;
   int8_t portDev0[4];
   int8_t portDev1[4];
-  uint64_t bandwidth;
+  uint64_t bandwidth; /**< Bandwidth, kB/s. */
 } CUpti_ActivityNvLink;
 
 /** An NVLink. Replaced by CUpti_ActivityNvLink3. CUDA 9.0. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   uint32_t nvlinkVersion;
   CUpti_DevType typeDev0;
   CUpti_DevType typeDev1;
@@ -1002,12 +1002,12 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t physicalNvLinkCount;
   int8_t portDev0[CUPTI_MAX_NVLINK_PORTS];
   int8_t portDev1[CUPTI_MAX_NVLINK_PORTS];
-  uint64_t bandwidth;
+  uint64_t bandwidth; /**< Bandwidth, kB/s. */
 } CUpti_ActivityNvLink2;
 
 /** An NVLink. Replaced by CUpti_ActivityNvLink4. CUDA 10.0. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   uint32_t nvlinkVersion;
   CUpti_DevType typeDev0;
   CUpti_DevType typeDev1;
@@ -1029,7 +1029,7 @@ typedef struct PACKED_ALIGNMENT {
   uint32_t physicalNvLinkCount;
   int8_t portDev0[CUPTI_MAX_NVLINK_PORTS];
   int8_t portDev1[CUPTI_MAX_NVLINK_PORTS];
-  uint64_t bandwidth;
+  uint64_t bandwidth; /**< Bandwidth, kB/s. */
   uint8_t nvswitchConnected;
   uint8_t pad[7];
 } CUpti_ActivityNvLink3;
@@ -1049,96 +1049,96 @@ typedef struct {
 
 /** A context. Replaced by CUpti_ActivityContext2. CUDA 4.1. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  uint32_t contextId;
-  uint32_t deviceId;
-  uint16_t computeApiKind;
-  uint16_t nullStreamId;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint16_t computeApiKind; /**< CUpti_ActivityComputeApiKind. */
+  uint16_t nullStreamId; /**< Id of its default stream. */
 } CUpti_ActivityContext;
 
 /** A context. Replaced by CUpti_ActivityContext3. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  uint32_t contextId;
-  uint32_t deviceId;
-  uint16_t computeApiKind;
-  uint16_t nullStreamId;
-  uint32_t parentContextId;
-  uint8_t isGreenContext;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint16_t computeApiKind; /**< CUpti_ActivityComputeApiKind. */
+  uint16_t nullStreamId; /**< Id of its default stream. */
+  uint32_t parentContextId; /**< Context it is part of. */
+  uint8_t isGreenContext; /**< 1: of part of a device. */
   uint8_t padding;
-  uint16_t numMultiprocessors;
+  uint16_t numMultiprocessors; /**< Multiprocessors. */
 } CUpti_ActivityContext2;
 
 /** A compilation at run time. Replaced by CUpti_ActivityJit2. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityJitEntryType jitEntryType;
-  CUpti_ActivityJitOperationType jitOperationType;
-  uint32_t deviceId;
-  uint64_t start;
-  uint64_t end;
-  uint32_t correlationId;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityJitEntryType jitEntryType; /**< What was compiled. */
+  CUpti_ActivityJitOperationType jitOperationType; /**< What was done. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
   uint32_t padding;
-  uint64_t jitOperationCorrelationId;
-  uint64_t cacheSize;
-  const char *cachePath;
+  uint64_t jitOperationCorrelationId; /**< Joins the steps of one compilation. */
+  uint64_t cacheSize; /**< Size in the cache. */
+  const char *cachePath; /**< File in the cache. */
 } CUpti_ActivityJit;
 
 /** A CUDA event was recorded. Replaced by CUpti_ActivityCudaEvent2. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  uint32_t correlationId;
-  uint32_t contextId;
-  uint32_t streamId;
-  uint32_t eventId;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  uint32_t eventId; /**< CUDA event, by id. */
   uint32_t pad;
 } CUpti_ActivityCudaEvent;
 
 /** A thread waited for the device. Replaced by CUpti_ActivitySynchronization2. CUDA 8.0. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
   CUpti_ActivitySynchronizationType type;
-  uint64_t start;
-  uint64_t end;
-  uint32_t correlationId;
-  uint32_t contextId;
-  uint32_t streamId;
-  uint32_t cudaEventId;
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  uint32_t cudaEventId; /**< CUDA event, by id. */
 } CUpti_ActivitySynchronization;
 
 /** A copy. Replaced by CUpti_ActivityMemcpy6. CUDA 11.6. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  uint8_t copyKind;
-  uint8_t srcKind;
-  uint8_t dstKind;
-  uint8_t flags;
-  uint64_t bytes;
-  uint64_t start;
-  uint64_t end;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  uint32_t correlationId;
-  uint32_t runtimeCorrelationId;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  uint8_t copyKind; /**< CUpti_ActivityMemcpyKind. */
+  uint8_t srcKind; /**< CUpti_ActivityMemoryKind of the source. */
+  uint8_t dstKind; /**< CUpti_ActivityMemoryKind of the destination. */
+  uint8_t flags; /**< CUpti_ActivityFlag, those of this kind. */
+  uint64_t bytes; /**< Size. */
+  uint64_t start; /**< When it began, ns; 0 unknown. */
+  uint64_t end; /**< When it ended, ns; 0 unknown. */
+  uint32_t deviceId; /**< Device, by ordinal. */
+  uint32_t contextId; /**< Context, by id. */
+  uint32_t streamId; /**< Stream, by id. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
+  uint32_t runtimeCorrelationId; /**< Of the runtime call, where there was one. */
   uint32_t pad;
   void *reserved0;
-  uint64_t graphNodeId;
-  uint32_t graphId;
-  uint32_t channelID;
-  CUpti_ChannelType channelType;
+  uint64_t graphNodeId; /**< Node of the launched graph; 0 none. */
+  uint32_t graphId; /**< Launched graph; 0 none. */
+  uint32_t channelID; /**< Hardware queue. */
+  CUpti_ChannelType channelType; /**< What sort of queue. */
   uint32_t pad2;
 } CUpti_ActivityMemcpy5;
 
 /** Colour, category and payload of a marker. Replaced by CUpti_ActivityMarkerData2. CUDA 5.0. */
 typedef struct PACKED_ALIGNMENT {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityFlag flags;
+  CUpti_ActivityKind kind; /**< Kind of the record; tells its structure. */
+  CUpti_ActivityFlag flags; /**< CUpti_ActivityFlag, those of this kind. */
   uint32_t id;
-  CUpti_MetricValueKind payloadKind;
-  CUpti_MetricValue payload;
-  uint32_t color;
-  uint32_t category;
+  CUpti_MetricValueKind payloadKind; /**< Type of the payload. */
+  CUpti_MetricValue payload; /**< The payload. */
+  uint32_t color; /**< Colour, see flags. */
+  uint32_t category; /**< Category the program gave. */
 } CUpti_ActivityMarkerData;
 
 #pragma GCC visibility pop

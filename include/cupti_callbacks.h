@@ -24,8 +24,8 @@ extern "C" {
 
 /** Whether a callback comes before or after the call. CUDA 4.0. */
 typedef enum {
-  CUPTI_API_ENTER = 0,
-  CUPTI_API_EXIT = 1,
+  CUPTI_API_ENTER = 0, /**< Before the call. */
+  CUPTI_API_EXIT = 1, /**< After the call. */
   CUPTI_API_CBSITE_FORCE_INT = 0x7fffffff
 } CUpti_ApiCallbackSite;
 
@@ -33,69 +33,69 @@ typedef enum {
  *  ended; NVTX: annotations; state: failures of the library itself. CUDA 4.0.
  */
 typedef enum {
-  CUPTI_CB_DOMAIN_INVALID = 0,
-  CUPTI_CB_DOMAIN_DRIVER_API = 1,
-  CUPTI_CB_DOMAIN_RUNTIME_API = 2,
-  CUPTI_CB_DOMAIN_RESOURCE = 3,
-  CUPTI_CB_DOMAIN_SYNCHRONIZE = 4,
-  CUPTI_CB_DOMAIN_NVTX = 5,
-  CUPTI_CB_DOMAIN_STATE = 6,
-  CUPTI_CB_DOMAIN_SIZE = 7,
+  CUPTI_CB_DOMAIN_INVALID = 0, /**< No domain. */
+  CUPTI_CB_DOMAIN_DRIVER_API = 1, /**< Driver functions; CUpti_CallbackData. */
+  CUPTI_CB_DOMAIN_RUNTIME_API = 2, /**< Runtime functions; CUpti_CallbackData. */
+  CUPTI_CB_DOMAIN_RESOURCE = 3, /**< Objects; CUpti_ResourceData. */
+  CUPTI_CB_DOMAIN_SYNCHRONIZE = 4, /**< Ended waits; CUpti_SynchronizeData. */
+  CUPTI_CB_DOMAIN_NVTX = 5, /**< NVTX functions; CUpti_NvtxData. */
+  CUPTI_CB_DOMAIN_STATE = 6, /**< Failures; CUpti_StateData. */
+  CUPTI_CB_DOMAIN_SIZE = 7, /**< Number of domains. */
   CUPTI_CB_DOMAIN_FORCE_INT = 0x7fffffff
 } CUpti_CallbackDomain;
 
 /** Callback ids of the resource domain. CUDA 4.0. */
 typedef enum {
-  CUPTI_CBID_RESOURCE_INVALID = 0,
-  CUPTI_CBID_RESOURCE_CONTEXT_CREATED = 1,
-  CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING = 2,
-  CUPTI_CBID_RESOURCE_STREAM_CREATED = 3,
-  CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING = 4,
-  CUPTI_CBID_RESOURCE_CU_INIT_FINISHED = 5,
-  CUPTI_CBID_RESOURCE_MODULE_LOADED = 6,
-  CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING = 7,
-  CUPTI_CBID_RESOURCE_MODULE_PROFILED = 8,
-  CUPTI_CBID_RESOURCE_GRAPH_CREATED = 9,
-  CUPTI_CBID_RESOURCE_GRAPH_DESTROY_STARTING = 10,
-  CUPTI_CBID_RESOURCE_GRAPH_CLONED = 11,
-  CUPTI_CBID_RESOURCE_GRAPHNODE_CREATE_STARTING = 12,
-  CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED = 13,
-  CUPTI_CBID_RESOURCE_GRAPHNODE_DESTROY_STARTING = 14,
-  CUPTI_CBID_RESOURCE_GRAPHNODE_DEPENDENCY_CREATED = 15,
-  CUPTI_CBID_RESOURCE_GRAPHNODE_DEPENDENCY_DESTROY_STARTING = 16,
-  CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING = 17,
-  CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED = 18,
-  CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING = 19,
-  CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED = 20,
-  CUPTI_CBID_RESOURCE_STREAM_ATTRIBUTE_CHANGED = 21,
-  CUPTI_CBID_RESOURCE_GRAPH_NODE_UPDATED = 22,
-  CUPTI_CBID_RESOURCE_GRAPH_NODE_SET_PARAMS = 23,
-  CUPTI_CBID_RESOURCE_SIZE = 24,
+  CUPTI_CBID_RESOURCE_INVALID = 0, /**< No callback. */
+  CUPTI_CBID_RESOURCE_CONTEXT_CREATED = 1, /**< A context was created. */
+  CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING = 2, /**< A context is about to be destroyed. */
+  CUPTI_CBID_RESOURCE_STREAM_CREATED = 3, /**< A stream was created. */
+  CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING = 4, /**< A stream is about to be destroyed. */
+  CUPTI_CBID_RESOURCE_CU_INIT_FINISHED = 5, /**< The driver was initialised. */
+  CUPTI_CBID_RESOURCE_MODULE_LOADED = 6, /**< A module was loaded; CUpti_ModuleResourceData. */
+  CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING = 7, /**< A module is about to be unloaded; CUpti_ModuleResourceData. */
+  CUPTI_CBID_RESOURCE_MODULE_PROFILED = 8, /**< A module was changed for profiling; CUpti_ModuleResourceData. */
+  CUPTI_CBID_RESOURCE_GRAPH_CREATED = 9, /**< A graph was created; CUpti_GraphData. */
+  CUPTI_CBID_RESOURCE_GRAPH_DESTROY_STARTING = 10, /**< A graph is about to be destroyed. */
+  CUPTI_CBID_RESOURCE_GRAPH_CLONED = 11, /**< A graph was copied. */
+  CUPTI_CBID_RESOURCE_GRAPHNODE_CREATE_STARTING = 12, /**< A node is about to be created. */
+  CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED = 13, /**< A node was created. */
+  CUPTI_CBID_RESOURCE_GRAPHNODE_DESTROY_STARTING = 14, /**< A node is about to be destroyed. */
+  CUPTI_CBID_RESOURCE_GRAPHNODE_DEPENDENCY_CREATED = 15, /**< An edge was created. */
+  CUPTI_CBID_RESOURCE_GRAPHNODE_DEPENDENCY_DESTROY_STARTING = 16, /**< An edge is about to be destroyed. */
+  CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING = 17, /**< A graph is about to be made executable. */
+  CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED = 18, /**< A graph was made executable. */
+  CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING = 19, /**< An executable graph is about to be destroyed. */
+  CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED = 20, /**< A node was copied. */
+  CUPTI_CBID_RESOURCE_STREAM_ATTRIBUTE_CHANGED = 21, /**< An attribute of a stream changed; CUpti_StreamAttrData. */
+  CUPTI_CBID_RESOURCE_GRAPH_NODE_UPDATED = 22, /**< A node of an executable graph was changed. */
+  CUPTI_CBID_RESOURCE_GRAPH_NODE_SET_PARAMS = 23, /**< Parameters of a node were changed. */
+  CUPTI_CBID_RESOURCE_SIZE = 24, /**< Number of callbacks. */
   CUPTI_CBID_RESOURCE_FORCE_INT = 0x7fffffff
 } CUpti_CallbackIdResource;
 
 /** Callback ids of the synchronize domain. CUDA 4.0. */
 typedef enum {
-  CUPTI_CBID_SYNCHRONIZE_INVALID = 0,
-  CUPTI_CBID_SYNCHRONIZE_STREAM_SYNCHRONIZED = 1,
-  CUPTI_CBID_SYNCHRONIZE_CONTEXT_SYNCHRONIZED = 2,
-  CUPTI_CBID_SYNCHRONIZE_SIZE = 3,
+  CUPTI_CBID_SYNCHRONIZE_INVALID = 0, /**< No callback. */
+  CUPTI_CBID_SYNCHRONIZE_STREAM_SYNCHRONIZED = 1, /**< A wait for a stream ended. */
+  CUPTI_CBID_SYNCHRONIZE_CONTEXT_SYNCHRONIZED = 2, /**< A wait for a context ended. */
+  CUPTI_CBID_SYNCHRONIZE_SIZE = 3, /**< Number of callbacks. */
   CUPTI_CBID_SYNCHRONIZE_FORCE_INT = 0x7fffffff
 } CUpti_CallbackIdSync;
 
 /** Callback ids of the state domain. */
 typedef enum {
-  CUPTI_CBID_STATE_INVALID = 0,
-  CUPTI_CBID_STATE_FATAL_ERROR = 1,
-  CUPTI_CBID_STATE_ERROR = 2,
-  CUPTI_CBID_STATE_WARNING = 3,
-  CUPTI_CBID_STATE_SIZE = 4,
+  CUPTI_CBID_STATE_INVALID = 0, /**< No callback. */
+  CUPTI_CBID_STATE_FATAL_ERROR = 1, /**< The library cannot go on. */
+  CUPTI_CBID_STATE_ERROR = 2, /**< Something failed. */
+  CUPTI_CBID_STATE_WARNING = 3, /**< Something may be wrong. */
+  CUPTI_CBID_STATE_SIZE = 4, /**< Number of callbacks. */
   CUPTI_CBID_STATE_FORCE_INT = 0x7fffffff
 } CUpti_CallbackIdState;
 
 /** What callbacks of the driver and runtime domain are given. functionParams points to the <name>_params structure of
- *  the callback id, functionReturnValue (at exit) to the result, which may be overwritten; *correlationData is kept from
- *  enter to exit for the subscriber's use. CUDA 4.0.
+ *  the callback id, functionReturnValue (at exit) to the result, which may be overwritten; *correlationData is kept
+ *  from enter to exit for the subscriber's use. CUDA 4.0.
  */
 typedef struct {
   CUpti_ApiCallbackSite callbackSite;

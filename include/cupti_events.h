@@ -36,7 +36,7 @@ typedef enum {
   CUPTI_DEVICE_ATTR_DEVICE_CLASS_TESLA = 0, /**< Tesla product line. */
   CUPTI_DEVICE_ATTR_DEVICE_CLASS_QUADRO = 1, /**< Quadro product line. */
   CUPTI_DEVICE_ATTR_DEVICE_CLASS_GEFORCE = 2, /**< GeForce product line. */
-  CUPTI_DEVICE_ATTR_DEVICE_CLASS_TEGRA = 3
+  CUPTI_DEVICE_ATTR_DEVICE_CLASS_TEGRA = 3 /**< Tegra. */
 } CUpti_DeviceAttributeDeviceClass;
 
 /** What cuptiDeviceGetAttribute can read; the comment of each tells the type of its value. CUDA 4.0. */
@@ -55,13 +55,16 @@ typedef enum {
   CUPTI_DEVICE_ATTR_FLOP_SP_PER_CYCLE = 11, /**< uint64_t: peak single-precision flop per cycle. */
   CUPTI_DEVICE_ATTR_FLOP_DP_PER_CYCLE = 12, /**< uint64_t: peak double-precision flop per cycle. */
   CUPTI_DEVICE_ATTR_MAX_L2_UNITS = 13, /**< uint64_t: L2 unit count. */
+  /** uint64_t: bytes of shared memory of a multiprocessor when it is preferred. */
   CUPTI_DEVICE_ATTR_MAX_SHARED_MEMORY_CACHE_CONFIG_PREFER_SHARED = 14,
+  /** uint64_t: bytes of shared memory of a multiprocessor when L1 is preferred. */
   CUPTI_DEVICE_ATTR_MAX_SHARED_MEMORY_CACHE_CONFIG_PREFER_L1 = 15,
+  /** uint64_t: bytes of shared memory of a multiprocessor when both are equal. */
   CUPTI_DEVICE_ATTR_MAX_SHARED_MEMORY_CACHE_CONFIG_PREFER_EQUAL = 16,
-  CUPTI_DEVICE_ATTR_FLOP_HP_PER_CYCLE = 17,
-  CUPTI_DEVICE_ATTR_NVLINK_PRESENT = 18,
-  CUPTI_DEVICE_ATTR_GPU_CPU_NVLINK_BW = 19,
-  CUPTI_DEVICE_ATTR_NVSWITCH_PRESENT = 20,
+  CUPTI_DEVICE_ATTR_FLOP_HP_PER_CYCLE = 17, /**< uint64_t: half-precision operations a cycle. */
+  CUPTI_DEVICE_ATTR_NVLINK_PRESENT = 18, /**< uint32_t: 1 when there is an NVLink. */
+  CUPTI_DEVICE_ATTR_GPU_CPU_NVLINK_BW = 19, /**< uint64_t: bandwidth of the NVLink to the CPU, bytes a second. */
+  CUPTI_DEVICE_ATTR_NVSWITCH_PRESENT = 20, /**< uint32_t: 1 when an NVLink leads to an NVSwitch. */
   CUPTI_DEVICE_ATTR_FORCE_INT = 0x7fffffff
 } CUpti_DeviceAttribute;
 
@@ -71,7 +74,8 @@ typedef enum {
   CUPTI_EVENT_DOMAIN_ATTR_INSTANCE_COUNT = 1, /**< uint32_t: instances that can be counted; per-device query only. */
   /** uint32_t: all instances, countable or not; per-device query only. */
   CUPTI_EVENT_DOMAIN_ATTR_TOTAL_INSTANCE_COUNT = 3,
-  CUPTI_EVENT_DOMAIN_ATTR_COLLECTION_METHOD = 4, /**< Value is the CUpti_EventCollectionMethod of the domain's events. */
+  /** Value is the CUpti_EventCollectionMethod of the domain's events. */
+  CUPTI_EVENT_DOMAIN_ATTR_COLLECTION_METHOD = 4,
   CUPTI_EVENT_DOMAIN_ATTR_FORCE_INT = 0x7fffffff
 } CUpti_EventDomainAttribute;
 
@@ -80,7 +84,7 @@ typedef enum {
   CUPTI_EVENT_COLLECTION_METHOD_PM = 0, /**< Global hardware performance monitor. */
   CUPTI_EVENT_COLLECTION_METHOD_SM = 1, /**< Hardware monitor inside the SM. */
   CUPTI_EVENT_COLLECTION_METHOD_INSTRUMENTED = 2, /**< Counted by instrumented code. */
-  CUPTI_EVENT_COLLECTION_METHOD_NVLINK_TC = 3,
+  CUPTI_EVENT_COLLECTION_METHOD_NVLINK_TC = 3, /**< NVLink traffic counters. */
   CUPTI_EVENT_COLLECTION_METHOD_FORCE_INT = 0x7fffffff
 } CUpti_EventCollectionMethod;
 
@@ -94,15 +98,15 @@ typedef enum {
   CUPTI_EVENT_GROUP_ATTR_NUM_EVENTS = 3, /**< uint32_t: events in the group; read-only. */
   CUPTI_EVENT_GROUP_ATTR_EVENTS = 4, /**< Array of the group's CUpti_EventID values; read-only. */
   CUPTI_EVENT_GROUP_ATTR_INSTANCE_COUNT = 5, /**< uint32_t: domain instances this group will count; read-only. */
-  CUPTI_EVENT_GROUP_ATTR_PROFILING_SCOPE = 6,
+  CUPTI_EVENT_GROUP_ATTR_PROFILING_SCOPE = 6, /**< CUpti_EventProfilingScope, settable. */
   CUPTI_EVENT_GROUP_ATTR_FORCE_INT = 0x7fffffff
 } CUpti_EventGroupAttribute;
 
 /** Whether an event counts for one context, for the device, or for either. */
 typedef enum {
-  CUPTI_EVENT_PROFILING_SCOPE_CONTEXT = 0,
-  CUPTI_EVENT_PROFILING_SCOPE_DEVICE = 1,
-  CUPTI_EVENT_PROFILING_SCOPE_BOTH = 2,
+  CUPTI_EVENT_PROFILING_SCOPE_CONTEXT = 0, /**< Counts work of one context. */
+  CUPTI_EVENT_PROFILING_SCOPE_DEVICE = 1, /**< Counts work of the whole device. */
+  CUPTI_EVENT_PROFILING_SCOPE_BOTH = 2, /**< Can count either. */
   CUPTI_EVENT_PROFILING_SCOPE_FORCE_INT = 0x7fffffff
 } CUpti_EventProfilingScope;
 
@@ -112,7 +116,7 @@ typedef enum {
   CUPTI_EVENT_ATTR_SHORT_DESCRIPTION = 1, /**< NUL-terminated string: brief text. */
   CUPTI_EVENT_ATTR_LONG_DESCRIPTION = 2, /**< NUL-terminated string: full text. */
   CUPTI_EVENT_ATTR_CATEGORY = 3, /**< Value is a CUpti_EventCategory. */
-  CUPTI_EVENT_ATTR_PROFILING_SCOPE = 5,
+  CUPTI_EVENT_ATTR_PROFILING_SCOPE = 5, /**< CUpti_EventProfilingScope. */
   CUPTI_EVENT_ATTR_FORCE_INT = 0x7fffffff
 } CUpti_EventAttribute;
 
@@ -120,8 +124,7 @@ typedef enum {
 typedef enum {
   /** Count the whole time between group enable and disable; default up to 6.0, Tesla only. */
   CUPTI_EVENT_COLLECTION_MODE_CONTINUOUS = 0,
-  /** Count only while kernels run, zeroed at each kernel start; the default since CUDA 6.5, the only mode off Tesla.
-   */
+  /** Count only while kernels run, zeroed at each kernel start; the default since CUDA 6.5, the only mode off Tesla. */
   CUPTI_EVENT_COLLECTION_MODE_KERNEL = 1,
   CUPTI_EVENT_COLLECTION_MODE_FORCE_INT = 0x7fffffff
 } CUpti_EventCollectionMode;
@@ -132,7 +135,7 @@ typedef enum {
   CUPTI_EVENT_CATEGORY_MEMORY = 1, /**< Concerns memory. */
   CUPTI_EVENT_CATEGORY_CACHE = 2, /**< Concerns caches. */
   CUPTI_EVENT_CATEGORY_PROFILE_TRIGGER = 3, /**< User profile trigger. */
-  CUPTI_EVENT_CATEGORY_SYSTEM = 4,
+  CUPTI_EVENT_CATEGORY_SYSTEM = 4, /**< About the system. */
   CUPTI_EVENT_CATEGORY_FORCE_INT = 0x7fffffff
 } CUpti_EventCategory;
 #define CUPTI_EVENT_OVERFLOW ((uint64_t)0xFFFFFFFFFFFFFFFFULL)

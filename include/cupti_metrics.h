@@ -24,53 +24,53 @@ typedef uint32_t CUpti_MetricID;
 
 /** What a metric is about. CUDA 4.1. */
 typedef enum {
-  CUPTI_METRIC_CATEGORY_MEMORY = 0,
-  CUPTI_METRIC_CATEGORY_INSTRUCTION = 1,
-  CUPTI_METRIC_CATEGORY_MULTIPROCESSOR = 2,
-  CUPTI_METRIC_CATEGORY_CACHE = 3,
-  CUPTI_METRIC_CATEGORY_TEXTURE = 4,
-  CUPTI_METRIC_CATEGORY_NVLINK = 5,
-  CUPTI_METRIC_CATEGORY_PCIE = 6,
+  CUPTI_METRIC_CATEGORY_MEMORY = 0, /**< About memory. */
+  CUPTI_METRIC_CATEGORY_INSTRUCTION = 1, /**< About instructions. */
+  CUPTI_METRIC_CATEGORY_MULTIPROCESSOR = 2, /**< About multiprocessors. */
+  CUPTI_METRIC_CATEGORY_CACHE = 3, /**< About caches. */
+  CUPTI_METRIC_CATEGORY_TEXTURE = 4, /**< About textures. */
+  CUPTI_METRIC_CATEGORY_NVLINK = 5, /**< About NVLink. */
+  CUPTI_METRIC_CATEGORY_PCIE = 6, /**< About PCI Express. */
   CUPTI_METRIC_CATEGORY_FORCE_INT = 0x7fffffff
 } CUpti_MetricCategory;
 
 /** Whether a metric is computed per domain instance or over all; a bit mask. CUDA 4.1. */
 typedef enum {
-  CUPTI_METRIC_EVALUATION_MODE_PER_INSTANCE = 1,
-  CUPTI_METRIC_EVALUATION_MODE_AGGREGATE = 2,
+  CUPTI_METRIC_EVALUATION_MODE_PER_INSTANCE = 1, /**< Bit: a value for each domain instance. */
+  CUPTI_METRIC_EVALUATION_MODE_AGGREGATE = 2, /**< Bit: one value over all instances. */
   CUPTI_METRIC_EVALUATION_MODE_FORCE_INT = 0x7fffffff
 } CUpti_MetricEvaluationMode;
 
 /** The type of a metric's value: which member of CUpti_MetricValue holds it. CUDA 4.1. */
 typedef enum {
-  CUPTI_METRIC_VALUE_KIND_DOUBLE = 0,
-  CUPTI_METRIC_VALUE_KIND_UINT64 = 1,
-  CUPTI_METRIC_VALUE_KIND_PERCENT = 2,
-  CUPTI_METRIC_VALUE_KIND_THROUGHPUT = 3,
-  CUPTI_METRIC_VALUE_KIND_INT64 = 4,
-  CUPTI_METRIC_VALUE_KIND_UTILIZATION_LEVEL = 5,
-  CUPTI_METRIC_VALUE_KIND_NVTX_EXTENDED_PAYLOAD = 6,
+  CUPTI_METRIC_VALUE_KIND_DOUBLE = 0, /**< A number, in metricValueDouble. */
+  CUPTI_METRIC_VALUE_KIND_UINT64 = 1, /**< A count, in metricValueUint64. */
+  CUPTI_METRIC_VALUE_KIND_PERCENT = 2, /**< A share in percent, in metricValuePercent. */
+  CUPTI_METRIC_VALUE_KIND_THROUGHPUT = 3, /**< Bytes a second, in metricValueThroughput. */
+  CUPTI_METRIC_VALUE_KIND_INT64 = 4, /**< A number with sign, in metricValueInt64. */
+  CUPTI_METRIC_VALUE_KIND_UTILIZATION_LEVEL = 5, /**< 0 to 10, in metricValueUtilizationLevel. */
+  CUPTI_METRIC_VALUE_KIND_NVTX_EXTENDED_PAYLOAD = 6, /**< An NVTX payload. */
   CUPTI_METRIC_VALUE_KIND_FORCE_INT = 0x7fffffff
 } CUpti_MetricValueKind;
 
 /** Value of a utilisation metric: 0 idle to 10 saturated. CUDA 4.1. */
 typedef enum {
-  CUPTI_METRIC_VALUE_UTILIZATION_IDLE = 0,
-  CUPTI_METRIC_VALUE_UTILIZATION_LOW = 2,
-  CUPTI_METRIC_VALUE_UTILIZATION_MID = 5,
-  CUPTI_METRIC_VALUE_UTILIZATION_HIGH = 8,
-  CUPTI_METRIC_VALUE_UTILIZATION_MAX = 10,
+  CUPTI_METRIC_VALUE_UTILIZATION_IDLE = 0, /**< Idle. */
+  CUPTI_METRIC_VALUE_UTILIZATION_LOW = 2, /**< Little used. */
+  CUPTI_METRIC_VALUE_UTILIZATION_MID = 5, /**< Half used. */
+  CUPTI_METRIC_VALUE_UTILIZATION_HIGH = 8, /**< Much used. */
+  CUPTI_METRIC_VALUE_UTILIZATION_MAX = 10, /**< Saturated. */
   CUPTI_METRIC_VALUE_UTILIZATION_FORCE_INT = 0x7fffffff
 } CUpti_MetricValueUtilizationLevel;
 
 /** What can be read of a metric. CUDA 4.1. */
 typedef enum {
-  CUPTI_METRIC_ATTR_NAME = 0,
-  CUPTI_METRIC_ATTR_SHORT_DESCRIPTION = 1,
-  CUPTI_METRIC_ATTR_LONG_DESCRIPTION = 2,
-  CUPTI_METRIC_ATTR_CATEGORY = 3,
-  CUPTI_METRIC_ATTR_VALUE_KIND = 4,
-  CUPTI_METRIC_ATTR_EVALUATION_MODE = 5,
+  CUPTI_METRIC_ATTR_NAME = 0, /**< char[]: the name. */
+  CUPTI_METRIC_ATTR_SHORT_DESCRIPTION = 1, /**< char[]: a few words. */
+  CUPTI_METRIC_ATTR_LONG_DESCRIPTION = 2, /**< char[]: what it means. */
+  CUPTI_METRIC_ATTR_CATEGORY = 3, /**< CUpti_MetricCategory. */
+  CUPTI_METRIC_ATTR_VALUE_KIND = 4, /**< CUpti_MetricValueKind. */
+  CUPTI_METRIC_ATTR_EVALUATION_MODE = 5, /**< CUpti_MetricEvaluationMode. */
   CUPTI_METRIC_ATTR_FORCE_INT = 0x7fffffff
 } CUpti_MetricAttribute;
 
@@ -87,30 +87,30 @@ typedef union {
 
 /** Market of a device, where a metric is computed from it. CUDA 4.1. */
 typedef enum {
-  CUPTI_METRIC_PROPERTY_DEVICE_CLASS_TESLA = 0,
-  CUPTI_METRIC_PROPERTY_DEVICE_CLASS_QUADRO = 1,
-  CUPTI_METRIC_PROPERTY_DEVICE_CLASS_GEFORCE = 2,
-  CUPTI_METRIC_PROPERTY_DEVICE_CLASS_TEGRA = 3
+  CUPTI_METRIC_PROPERTY_DEVICE_CLASS_TESLA = 0, /**< Tesla. */
+  CUPTI_METRIC_PROPERTY_DEVICE_CLASS_QUADRO = 1, /**< Quadro. */
+  CUPTI_METRIC_PROPERTY_DEVICE_CLASS_GEFORCE = 2, /**< GeForce. */
+  CUPTI_METRIC_PROPERTY_DEVICE_CLASS_TEGRA = 3 /**< Tegra. */
 } CUpti_MetricPropertyDeviceClass;
 
 /** Facts of a device that metrics are computed from. CUDA 4.1. */
 typedef enum {
-  CUPTI_METRIC_PROPERTY_MULTIPROCESSOR_COUNT = 0,
-  CUPTI_METRIC_PROPERTY_WARPS_PER_MULTIPROCESSOR = 1,
-  CUPTI_METRIC_PROPERTY_KERNEL_GPU_TIME = 2,
-  CUPTI_METRIC_PROPERTY_CLOCK_RATE = 3,
-  CUPTI_METRIC_PROPERTY_FRAME_BUFFER_COUNT = 4,
-  CUPTI_METRIC_PROPERTY_GLOBAL_MEMORY_BANDWIDTH = 5,
-  CUPTI_METRIC_PROPERTY_PCIE_LINK_RATE = 6,
-  CUPTI_METRIC_PROPERTY_PCIE_LINK_WIDTH = 7,
-  CUPTI_METRIC_PROPERTY_PCIE_GEN = 8,
-  CUPTI_METRIC_PROPERTY_DEVICE_CLASS = 9,
-  CUPTI_METRIC_PROPERTY_FLOP_SP_PER_CYCLE = 10,
-  CUPTI_METRIC_PROPERTY_FLOP_DP_PER_CYCLE = 11,
-  CUPTI_METRIC_PROPERTY_L2_UNITS = 12,
-  CUPTI_METRIC_PROPERTY_ECC_ENABLED = 13,
-  CUPTI_METRIC_PROPERTY_FLOP_HP_PER_CYCLE = 14,
-  CUPTI_METRIC_PROPERTY_GPU_CPU_NVLINK_BANDWIDTH = 15
+  CUPTI_METRIC_PROPERTY_MULTIPROCESSOR_COUNT = 0, /**< Multiprocessors. */
+  CUPTI_METRIC_PROPERTY_WARPS_PER_MULTIPROCESSOR = 1, /**< Warps that a multiprocessor holds. */
+  CUPTI_METRIC_PROPERTY_KERNEL_GPU_TIME = 2, /**< Duration of the kernel, ns. */
+  CUPTI_METRIC_PROPERTY_CLOCK_RATE = 3, /**< Clock of the multiprocessors, kHz. */
+  CUPTI_METRIC_PROPERTY_FRAME_BUFFER_COUNT = 4, /**< Memory partitions. */
+  CUPTI_METRIC_PROPERTY_GLOBAL_MEMORY_BANDWIDTH = 5, /**< Bandwidth of device memory, kB/s. */
+  CUPTI_METRIC_PROPERTY_PCIE_LINK_RATE = 6, /**< Rate of a PCI Express lane, Mbit/s. */
+  CUPTI_METRIC_PROPERTY_PCIE_LINK_WIDTH = 7, /**< Lanes of PCI Express. */
+  CUPTI_METRIC_PROPERTY_PCIE_GEN = 8, /**< Generation of PCI Express. */
+  CUPTI_METRIC_PROPERTY_DEVICE_CLASS = 9, /**< CUpti_MetricPropertyDeviceClass. */
+  CUPTI_METRIC_PROPERTY_FLOP_SP_PER_CYCLE = 10, /**< Single-precision operations a cycle. */
+  CUPTI_METRIC_PROPERTY_FLOP_DP_PER_CYCLE = 11, /**< Double-precision operations a cycle. */
+  CUPTI_METRIC_PROPERTY_L2_UNITS = 12, /**< Units of the L2 cache. */
+  CUPTI_METRIC_PROPERTY_ECC_ENABLED = 13, /**< 1 when memory is checked for errors. */
+  CUPTI_METRIC_PROPERTY_FLOP_HP_PER_CYCLE = 14, /**< Half-precision operations a cycle. */
+  CUPTI_METRIC_PROPERTY_GPU_CPU_NVLINK_BANDWIDTH = 15 /**< Bandwidth of the NVLink to the CPU. */
 } CUpti_MetricPropertyID;
 
 /** Counts the metrics of all devices together. CUDA 4.1. */

@@ -30,20 +30,20 @@ typedef enum {
 /** Samples of one program counter with one stall reason. CUDA 11.3. */
 typedef struct PACKED_ALIGNMENT {
   uint32_t pcSamplingStallReasonIndex;
-  uint32_t samples;
+  uint32_t samples; /**< Samples. */
 } CUpti_PCSamplingStallReason;
 
 /** Samples of one program counter. CUDA 11.3. */
 typedef struct PACKED_ALIGNMENT {
   size_t size;
   uint64_t cubinCrc;
-  uint64_t pcOffset;
-  uint32_t functionIndex;
+  uint64_t pcOffset; /**< Place of the instruction in its function, bytes. */
+  uint32_t functionIndex; /**< Place in the module's symbol table. */
   uint32_t pad;
   char *functionName;
   size_t stallReasonCount;
-  CUpti_PCSamplingStallReason *stallReason;
-  uint32_t correlationId;
+  CUpti_PCSamplingStallReason *stallReason; /**< Why the warp was not issued. */
+  uint32_t correlationId; /**< Of the API call that caused it. */
 } CUpti_PCSamplingPCData;
 
 /** Form of the sample data. CUDA 11.3. */
@@ -56,8 +56,8 @@ typedef enum {
 typedef struct PACKED_ALIGNMENT {
   size_t size;
   size_t collectNumPcs;
-  uint64_t totalSamples;
-  uint64_t droppedSamples;
+  uint64_t totalSamples; /**< All samples of the kernel. */
+  uint64_t droppedSamples; /**< Samples lost. */
   size_t totalNumPcs;
   size_t remainingNumPcs;
   uint64_t rangeId;

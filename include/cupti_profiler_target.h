@@ -301,10 +301,10 @@ CUptiResult CUPTIAPI cuptiProfilerGetCounterAvailability(CUpti_Profiler_GetCount
 
 /** How far a device can be profiled. */
 typedef enum {
-  CUPTI_PROFILER_CONFIGURATION_UNKNOWN = 0,
-  CUPTI_PROFILER_CONFIGURATION_UNSUPPORTED = 1,
-  CUPTI_PROFILER_CONFIGURATION_DISABLED = 2,
-  CUPTI_PROFILER_CONFIGURATION_SUPPORTED = 3
+  CUPTI_PROFILER_CONFIGURATION_UNKNOWN = 0, /**< Not known. */
+  CUPTI_PROFILER_CONFIGURATION_UNSUPPORTED = 1, /**< Not possible. */
+  CUPTI_PROFILER_CONFIGURATION_DISABLED = 2, /**< Possible but switched off. */
+  CUPTI_PROFILER_CONFIGURATION_SUPPORTED = 3 /**< Possible. */
 } CUpti_Profiler_Support_Level;
 
 /** Which profiling interface a question is about. */

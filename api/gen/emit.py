@@ -21,9 +21,9 @@ def comment(text, indent=""):
     """A comment block that fits the line width."""
     if not text:
         return ""
-    if len(indent) + len(text) + 8 <= WIDTH:
+    if len(indent) + len(text) + 7 <= WIDTH:
         return "%s/** %s */\n" % (indent, text)
-    lines = textwrap.wrap(text, WIDTH - len(indent) - 3, break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(text, WIDTH - len(indent) - 4, break_long_words=False, break_on_hyphens=False)
     return "%s/** %s\n%s */\n" % (indent, ("\n%s *  " % indent).join(lines), indent)
 
 
@@ -46,9 +46,10 @@ def prototype(result, name, params, call="", prefix="", defaults=False):
 class Emitter:
     """Emits rows with the comments of `docs`; `since` maps a name to a release."""
 
-    def __init__(self, docs, since, call="", prefix="", defaults=False, enumerators=None, oldest=(), rename=None):
+    def __init__(self, docs, since, call="", prefix="", defaults=False, enumerators=None, fields=None, oldest=(), rename=None):
         self.docs, self.since, self.call, self.prefix, self.defaults = docs, since, call, prefix, defaults
         self.enumerators = enumerators or {}
+        self.fields = fields or {}
         self.rename = rename or {}
         self.oldest = oldest  # releases that the tables' sources call anything up to them
         self.missing = []
@@ -120,23 +121,30 @@ class Emitter:
                 note = self.enumerators.get(v["name"], "")
                 last = "" if k + 1 == len(body) else ","
                 line = "  %s = %s%s" % (v["name"], v["text"], last)
-                if note and len(line) + len(note) + 8 <= WIDTH:
+                if note and len(line) + len(note) + 9 <= WIDTH:
                     out.append("%s /**< %s */\n" % (line, note))
                 else:
                     out.append((comment(note, "  ") if note else "") + line + "\n")
         else:
             if r["note"] == "align128":
                 out.append("  SONDE_ALIGN(128)\n")
-            out.append(self.members(body))
+            out.append(self.members(body) if r["note"] == "record" else self.membersPlain(body))
         out.append("}%s;\n" % (" " + ", ".join(names) if names else ""))
         return "".join(out)
+
+    def membersPlain(self, body):
+        fields, self.fields = self.fields, {}
+        text = self.members(body)
+        self.fields = fields
+        return text
 
     def members(self, body):
         out, opened = [], []
         for f in body:
             pad = "  " * (len(opened) + 1)
             if f["item"] == "field":
-                out.append(pad + f["text"] + ";\n")
+                note = self.fields.get(f["name"], "")
+                out.append("%s%s;%s\n" % (pad, f["text"], " /**< %s */" % note if note else ""))
             elif f["item"] == "open":
                 opened.append(f["name"])
                 out.append("%s%s%s {\n" % (pad, "__extension__ " if f["name"] == "-" else "", f["text"]))

@@ -76,9 +76,9 @@ def decl(name):
     return table("decl/cupti/%s.tsv" % name)
 
 
-def header(name, docs, enumerators, missing):
+def header(name, docs, enumerators, fields, missing):
     guard, about, includes, tables_ = HEADERS[name]
-    e = emit.Emitter(docs, {}, call="CUPTIAPI", enumerators=enumerators)
+    e = emit.Emitter(docs, {}, call="CUPTIAPI", enumerators=enumerators, fields=fields)
     rows = [r for t in tables_ for r in decl(t)]
     out = [cBanner(GENERATOR, about), "#ifndef %s\n#define %s\n\n" % (guard, guard)]
     if includes is None:
@@ -178,8 +178,9 @@ typedef enum cudaOutputMode cudaOutputMode_t;
 def generate():
     docs = emit.loadDocs()
     enumerators = {r["name"]: r["text"] for r in table("docs/enumerators.tsv")}
+    fields = {r["name"]: r["text"] for r in table("docs/fields.tsv")}
     missing = []
-    files = {"include/" + n: header(n, docs, enumerators, missing) for n in HEADERS if HEADERS[n][3]}
+    files = {"include/" + n: header(n, docs, enumerators, fields, missing) for n in HEADERS if HEADERS[n][3]}
     driver = [r for r in table("driver_functions.tsv") if r.cbid != "-"]
     runtime = [r for r in table("runtime_functions.tsv") if r.cbid != "-"]
     nvtx = table("nvtx_functions.tsv")

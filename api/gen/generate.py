@@ -18,7 +18,7 @@ import gen_cupti_headers
 import gen_runtime_maps
 import gen_unsupported
 import gen_vectors
-from tables import ROOT, write
+from tables import ROOT, table, write
 
 GENERATORS = [gen_callback_names, gen_cuda_headers, gen_cupti_headers, gen_vectors, gen_abi_tests, gen_unsupported, gen_runtime_maps]
 
@@ -34,6 +34,11 @@ def main():
         for path, text in g.generate().items():
             assert path not in files, path
             files[path] = re.sub(r'\n{3,}', '\n\n', text)
+    words = set(re.findall(r'\w+', "".join(t for p, t in files.items() if p.startswith("include/"))))
+    for name in ("cuda", "runtime", "cupti", "enumerators", "fields"):
+        unused = [r["name"] for r in table("docs/%s.tsv" % name) if r["name"] not in words]
+        if unused:
+            raise SystemExit("api/docs/%s.tsv explains what no header has: %s" % (name, " ".join(unused)))
     if args.list:
         print("\n".join(sorted(files)))
         return 0
