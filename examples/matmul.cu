@@ -48,6 +48,8 @@ int main(int argc, char** argv) {
   CHECK(cudaEventCreate(&stop));
   dim3 block(kTile, kTile);
   dim3 grid((n + kTile - 1) / kTile, (m + kTile - 1) / kTile);
+  // Once untimed: the first launch also loads the code.
+  matmulTiled<<<grid, block>>>(deviceA, deviceB, deviceC, m, n, k);
   CHECK(cudaEventRecord(start));
   for (int i = 0; i < repeat; ++i) matmulTiled<<<grid, block>>>(deviceA, deviceB, deviceC, m, n, k);
   CHECK(cudaGetLastError());
