@@ -21,13 +21,10 @@ function(sonde_install_targets destination)
 endfunction()
 
 sonde_install_targets(bin sonde)
-# The rooms install libcupti and libcudart themselves.
+# The rooms install libcupti, libcudart, sondecc and the headers themselves.
 sonde_install_targets(lib64 sonde-collector)
 sonde_install_targets(lib64/softgpu sonde_softgpu_cuda)
 
-# A missing part is a mistake of this file, found by tests/package.
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION include FILES_MATCHING PATTERN "*.h"
-  PATTERN "CMakeFiles" EXCLUDE)
 install(FILES
   ${PROJECT_SOURCE_DIR}/cmake/package/cuda.h
   ${PROJECT_SOURCE_DIR}/cmake/package/cuda_runtime.h

@@ -182,6 +182,13 @@ TEST(Reports, ApiTrace) {
   EXPECT_THAT(text("cuda_api_trace", all), testing::HasSubstr("cuLaunchKernel"));
 }
 
+TEST(Reports, StartsShareOneUnit) {
+  const std::string t = text("cuda_api_trace");
+  EXPECT_THAT(t, testing::HasSubstr(" Start (us)    Duration  Name "));
+  EXPECT_THAT(t, testing::HasSubstr("\n    150.000    3.000 us  cudaLaunchKernel "));
+  EXPECT_THAT(t, testing::HasSubstr("\n      0.000   10.000 us  cudaMalloc "));
+}
+
 TEST(Reports, LaunchSummaryJoinsCallsAndKernels) {
   // saxpy: calls of 3 and 4 us; waits 160-153 = 7 and 180-174 = 6 us; runs 5 and 7 us; in all 15 and 17 us.
   EXPECT_THAT(csv("cuda_kern_exec_sum:base"),

@@ -17,7 +17,7 @@ if(WAY STREQUAL tree)
   # Nothing in it may depend on where it was put.
   file(RENAME ${work}/dist ${prefix})
   set(missing "")
-  foreach(file IN ITEMS bin/sonde include/cupti.h include/cupti_activity.h include/cupti_callbacks.h
+  foreach(file IN ITEMS bin/sonde bin/sondecc include/cupti.h include/cupti_activity.h include/cupti_callbacks.h
       include/cupti_events.h include/cupti_metrics.h include/softgpu/cuda.h include/softgpu/cuda_runtime.h
       include/cuda.h include/cuda_runtime.h version.txt lib64/libsonde-collector.so lib64/libcupti.so.2025.3.1
       lib64/libcupti.so.13 lib64/libcupti.so lib64/softgpu/libcuda.so.1 lib64/softgpu/libcuda.so

@@ -22,12 +22,21 @@ std::string separated(std::string digits) {
   return digits;
 }
 
+// Instants are read one under the other, so they share a unit: that of the largest.
+TimeUnit columnUnit(const Table& t, size_t column, TimeUnit unit) {
+  if (t.columns[column].kind != CellKind::Instant || unit != TimeUnit::Auto) return unit;
+  double largest = 0;
+  for (const auto& row : t.rows) largest = std::max(largest, number(row[column]));
+  return largest < 1e6 ? TimeUnit::Us : largest < 1e9 ? TimeUnit::Ms : TimeUnit::S;
+}
+
 std::string cellText(const Cell& cell, CellKind kind, TimeUnit unit) {
   if (std::holds_alternative<std::monostate>(cell)) return {};
   if (const auto* s = std::get_if<std::string>(&cell)) return *s;
   switch (kind) {
     case CellKind::Percent: return fmt::format("{:.1f}", number(cell));
-    case CellKind::Time: return formatTime(number(cell), unit);
+    case CellKind::Time:
+    case CellKind::Instant: return formatTime(number(cell), unit);
     case CellKind::Bytes: return formatBytes(number(cell));
     case CellKind::Throughput: return formatBytes(number(cell)) + "/s";
     case CellKind::Id: return fmt::format("{}", static_cast<uint64_t>(number(cell)));
@@ -69,7 +78,7 @@ std::string shortened(const std::string& s, size_t width) {
 
 std::string headerText(const Column& c, TimeUnit unit) {
   if (c.kind == CellKind::Percent) return c.header + " (%)";
-  if (c.kind != CellKind::Time || unit == TimeUnit::Auto) return c.header;
+  if ((c.kind != CellKind::Time && c.kind != CellKind::Instant) || unit == TimeUnit::Auto) return c.header;
   constexpr const char* kNames[] = {"", " (ns)", " (us)", " (ms)", " (s)"};
   return c.header + kNames[static_cast<int>(unit)];
 }
@@ -77,7 +86,8 @@ std::string headerText(const Column& c, TimeUnit unit) {
 std::string headerCsv(const Column& c) {
   switch (c.kind) {
     case CellKind::Percent: return c.header + " (%)";
-    case CellKind::Time: return c.header + " (ns)";
+    case CellKind::Time:
+    case CellKind::Instant: return c.header + " (ns)";
     case CellKind::Bytes: return c.header + " (MB)";
     case CellKind::Throughput: return c.header + " (MB/s)";
     default: return c.header;
@@ -135,11 +145,15 @@ std::string renderText(const Table& t, const TextStyle& style) {
   const size_t columns = t.columns.size();
   std::vector<std::vector<std::string>> cells;
   std::vector<size_t> widths;
-  for (const Column& c : t.columns) widths.push_back(headerText(c, style.unit).size());
+  std::vector<TimeUnit> units;
+  for (size_t i = 0; i < columns; i++) {
+    units.push_back(columnUnit(t, i, style.unit));
+    widths.push_back(headerText(t.columns[i], units[i]).size());
+  }
   for (const auto& row : t.rows) {
     auto& texts = cells.emplace_back();
     for (size_t i = 0; i < columns; i++) {
-      texts.push_back(cellText(row[i], t.columns[i].kind, style.unit));
+      texts.push_back(cellText(row[i], t.columns[i].kind, units[i]));
       widths[i] = std::max(widths[i], shownWidth(texts.back()));
     }
   }
@@ -166,7 +180,7 @@ std::string renderText(const Table& t, const TextStyle& style) {
   out += emphasize(fmt::format("** {} ({})", t.title, t.name)) + "\n\n";
   std::vector<std::string> header, rule;
   for (size_t i = 0; i < columns; i++) {
-    header.push_back(headerText(t.columns[i], style.unit));
+    header.push_back(headerText(t.columns[i], units[i]));
     rule.push_back(std::string(widths[i], '-'));
   }
   out += emphasize(writeLine(header)) + "\n" + writeLine(rule) + "\n";

@@ -19,7 +19,8 @@ enum class CellKind {
   Integer,  // a count: thousands separated in text
   Id,       // a number that is a name: no separators
   Percent,
-  Time,        // ns
+  Time,        // a duration in ns; each cell has its own unit
+  Instant,     // ns since the start of the trace; one unit for the column, exact to the ns
   Bytes,       // B; MB in CSV
   Throughput,  // B/s; MB/s in CSV
 };

@@ -20,7 +20,7 @@ Table gpuTrace(const Trace& trace, const Options& options) {
   Table t;
   t.emptyReason = "no work on the GPU was recorded";
   const bool pids = severalProcesses(trace);
-  t.columns = {{"Start", CellKind::Time},     {"Duration", CellKind::Time},  {"CorrId", CellKind::Id},
+  t.columns = {{"Start", CellKind::Instant},     {"Duration", CellKind::Time},  {"CorrId", CellKind::Id},
                {"GrdX", CellKind::Id},        {"GrdY", CellKind::Id},        {"GrdZ", CellKind::Id},
                {"BlkX", CellKind::Id},        {"BlkY", CellKind::Id},        {"BlkZ", CellKind::Id},
                {"Reg/Trd", CellKind::Id},     {"StcSMem", CellKind::Bytes},  {"DymSMem", CellKind::Bytes},
@@ -59,7 +59,7 @@ Table gpuTrace(const Trace& trace, const Options& options) {
 Table apiTrace(const Trace& trace, const Options& options) {
   Table t;
   t.emptyReason = "no CUDA API calls were recorded";
-  t.columns = {{"Start", CellKind::Time}, {"Duration", CellKind::Time}, {"Name"},        {"Result", CellKind::Id},
+  t.columns = {{"Start", CellKind::Instant}, {"Duration", CellKind::Time}, {"Name"},        {"Result", CellKind::Id},
                {"CorrID", CellKind::Id},  {"Pid", CellKind::Id},        {"Tid", CellKind::Id}, {"Thread Name"}};
   const uint64_t origin = trace.origin();
   for (const ApiCall& call : trace.apiCalls) {
