@@ -312,8 +312,8 @@ class Printer {
 
   void location(uint32_t id) {
     const Location& l = m_.locations[id];
-    // What this one was inlined at must be known, with its own history, when the text is read again.
-    if (l.inlinedAt != kNoId && m_.locations[l.inlinedAt].inlinedAt != kNoId) location(l.inlinedAt);
+    // Readers want a .loc of the place of inlining before, with its own history.
+    if (l.inlinedAt != kNoId) location(l.inlinedAt);
     auto place = [](const Location& x) {
       return std::to_string(x.file) + " " + std::to_string(x.line) + " " + std::to_string(x.column);
     };
