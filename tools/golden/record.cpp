@@ -3,7 +3,7 @@
 // Records what a real card computes: record FORMS KERNELS OUTPUT runs the
 // kernels that make_forms.py wrote for FORMS (as PTX, or assembled by ptxas)
 // with the driver API and writes the results, form after form, to OUTPUT.
-// docs: tools/golden/README.md.
+// record --matrix does the same for make_matrix.py. See README.md beside it.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "../../tests/jit_arith/inputs.h"
+#include "../../tests/matrix/matrix_inputs.h"
 
 using namespace sonde::test;
 
@@ -38,8 +39,13 @@ void check(int result, const char* what) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const bool matrix = argc > 1 && std::string(argv[1]) == "--matrix";
+  if (matrix) {
+    ++argv;
+    --argc;
+  }
   if (argc != 4) {
-    std::fprintf(stderr, "usage: record FORMS KERNELS OUTPUT\n");
+    std::fprintf(stderr, "usage: record [--matrix] FORMS KERNELS OUTPUT\n");
     return 2;
   }
   void* cuda = dlopen("libcuda.so.1", RTLD_NOW);
@@ -80,6 +86,24 @@ int main(int argc, char** argv) {
   std::ifstream forms(argv[1]);
   std::ofstream result(argv[3], std::ios::binary);
   size_t number = 0;
+  for (std::string line; matrix && std::getline(forms, line); ++number) {
+    const MatrixForm form = parseMatrixForm(line);
+    std::vector<uint32_t> words;
+    for (unsigned test = 0; test < kMatrixTests; ++test) {
+      const std::vector<uint32_t> one = matrixInputs(line, test);
+      words.insert(words.end(), one.begin(), one.end());
+    }
+    unsigned inBytes = static_cast<unsigned>(words.size()) * 4 / kMatrixTests, outBytes = form.words(3) * 4;
+    check(toDevice(in, words.data(), words.size() * 4), "cuMemcpyHtoD");
+    void* f = nullptr;
+    check(function(&f, module, ("f" + std::to_string(number)).c_str()), line.c_str());
+    void* arguments[] = {&in, &out, &inBytes, &outBytes};
+    check(launch(f, kMatrixTests, 1, 1, 32, 1, 1, 0, nullptr, arguments, nullptr), line.c_str());
+    check(synchronize(), line.c_str());
+    std::vector<char> results(outBytes * kMatrixTests);
+    check(toHost(results.data(), out, results.size()), "cuMemcpyDtoH");
+    result.write(results.data(), static_cast<std::streamsize>(results.size()));
+  }
   for (std::string line; std::getline(forms, line); ++number) {
     const std::vector<Slots> inputs = goldenInputs(line);
     const auto n = static_cast<unsigned>(inputs.size());
