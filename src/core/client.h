@@ -104,6 +104,7 @@ struct Client {
   struct Allocation {
     uint64_t start, bytes;
     uint32_t kind, device, contextUid;
+    bool reported;  // its unfinished form went out
   };
   std::unordered_map<uint64_t, Allocation> allocations;  // live, for kind MEMORY
 

@@ -13,6 +13,7 @@
 #include "core/delivery.h"
 #include "core/errors.h"
 #include "core/events/access.h"
+#include "core/work.h"
 #include "platform/softgpu/find_platform.h"
 
 namespace sonde::core {
@@ -50,8 +51,10 @@ void beforeFork() {
   registryMutex().lock();
   lockThreads();
   lockDelivery();
+  lockWork();
 }
 void afterForkInParent() {
+  unlockWork();
   unlockDelivery();
   unlockThreads();
   registryMutex().unlock();
@@ -66,6 +69,8 @@ void afterForkInChild() {
       tlsThreadState->queue[i] = nullptr;
     }
   }
+  forgetWork();
+  unlockWork();
   unlockDelivery();
   unlockThreads();
   registryMutex().unlock();

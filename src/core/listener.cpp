@@ -6,7 +6,7 @@
 #include "core/events/access.h"
 #include "core/errors.h"
 #include "core/records.h"
-#include "core/strings.h"
+#include "core/work.h"
 
 namespace sonde::core {
 namespace {
@@ -152,81 +152,6 @@ void apiExit(void*, SondeApiCall* call) {
   if (frame != nullptr) thread.giveFrame(frame);
 }
 
-// ------------------------------------------------------------------- work --
-
-// The client's kind for a piece of work, if it wants it at all.
-uint32_t wantedKind(const Client& client, const SondeWork& work) {
-  const auto context = static_cast<CUcontext>(work.context);
-  auto on = [&](uint32_t kind) { return client.kindOn(kind, context); };
-  switch (work.kind) {
-    case SONDE_WORK_KERNEL:
-      if (on(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)) return CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
-      return on(CUPTI_ACTIVITY_KIND_KERNEL) ? CUPTI_ACTIVITY_KIND_KERNEL : 0;
-    case SONDE_WORK_MEMCPY: return on(CUPTI_ACTIVITY_KIND_MEMCPY) ? CUPTI_ACTIVITY_KIND_MEMCPY : 0;
-    case SONDE_WORK_MEMCPY_PEER: return on(CUPTI_ACTIVITY_KIND_MEMCPY2) ? CUPTI_ACTIVITY_KIND_MEMCPY2 : 0;
-    case SONDE_WORK_MEMSET: return on(CUPTI_ACTIVITY_KIND_MEMSET) ? CUPTI_ACTIVITY_KIND_MEMSET : 0;
-    case SONDE_WORK_EVENT_RECORD: return on(CUPTI_ACTIVITY_KIND_CUDA_EVENT) ? CUPTI_ACTIVITY_KIND_CUDA_EVENT : 0;
-    case SONDE_WORK_GRAPH: return on(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) ? CUPTI_ACTIVITY_KIND_GRAPH_TRACE : 0;
-    default: return 0;
-  }
-}
-
-// Clients that may want work of this sort.
-uint32_t candidates(const SondeWork& work) {
-  auto mask = [](uint32_t kind) { return wantedKinds[kind].load(std::memory_order_relaxed); };
-  switch (work.kind) {
-    case SONDE_WORK_KERNEL: return mask(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) | mask(CUPTI_ACTIVITY_KIND_KERNEL);
-    case SONDE_WORK_MEMCPY: return mask(CUPTI_ACTIVITY_KIND_MEMCPY);
-    case SONDE_WORK_MEMCPY_PEER: return mask(CUPTI_ACTIVITY_KIND_MEMCPY2);
-    case SONDE_WORK_MEMSET: return mask(CUPTI_ACTIVITY_KIND_MEMSET);
-    case SONDE_WORK_EVENT_RECORD: return mask(CUPTI_ACTIVITY_KIND_CUDA_EVENT);
-    case SONDE_WORK_GRAPH: return mask(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
-    default: return 0;
-  }
-}
-
-// listenerWord: bit 63 "decided at enqueue"; then two bits per client: 0 not
-// wanted, 1 wanted, 2 wanted as KERNEL.
-constexpr uint64_t kDecided = uint64_t{1} << 63;
-static_assert(kMaxClients * 2 < 63);
-
-uint64_t decide(const SondeWork& work) {
-  uint64_t word = kDecided;
-  forEachClient(candidates(work), [&](Client& client) {
-    const uint32_t kind = wantedKind(client, work);
-    if (kind != 0) word |= uint64_t{kind == CUPTI_ACTIVITY_KIND_KERNEL ? 2u : 1u} << (2 * client.index);
-  });
-  return word;
-}
-
-void workEnqueued(void*, SondeWork* work) { work->listenerWord = decide(*work); }
-
-void workCompleted(void*, const SondeWork* work) {
-  const bool noted = work->size >= offsetof(SondeWork, listenerWord) + sizeof work->listenerWord &&
-                     (work->listenerWord & kDecided) != 0;
-  const uint64_t word = noted ? work->listenerWord : decide(*work);
-  if ((word & ~kDecided) == 0) return;
-  ThreadState& thread = threadState();
-  for (uint32_t i = 0; i < kMaxClients; ++i) {
-    const uint32_t how = (word >> (2 * i)) & 3;
-    Client& client = clients()[i];
-    if (how == 0 || !client.inUse()) continue;
-    switch (work->kind) {
-      case SONDE_WORK_KERNEL:
-        client.append(thread, kernelRecord(client, *work,
-                                           how == 2 ? CUPTI_ACTIVITY_KIND_KERNEL
-                                                    : CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
-        break;
-      case SONDE_WORK_MEMCPY: client.append(thread, memcpyRecord(client, *work)); break;
-      case SONDE_WORK_MEMCPY_PEER: client.append(thread, peerCopyRecord(client, *work)); break;
-      case SONDE_WORK_MEMSET: client.append(thread, memsetRecord(client, *work)); break;
-      case SONDE_WORK_EVENT_RECORD: client.append(thread, cudaEventRecord(client, *work)); break;
-      case SONDE_WORK_GRAPH: client.append(thread, graphRecord(client, *work)); break;
-      default: break;
-    }
-  }
-}
-
 // -------------------------------------------------------------- resources --
 
 void forgetContext(Client& client, CUcontext context) {
@@ -241,34 +166,6 @@ void forgetContext(Client& client, CUcontext context) {
   client.contextTables.push_back(std::move(next));
 }
 
-void recordAllocation(ThreadState& thread, Client& client, const SondeResource& event) {
-  if (event.memoryOp == 1) {
-    std::lock_guard lock(client.reportedMutex);
-    client.allocations[event.address] = {client.toClientTime(event.time), event.bytes, event.memoryKind,
-                                         event.deviceId, event.contextUid};
-    return;
-  }
-  Client::Allocation made;
-  {
-    std::lock_guard lock(client.reportedMutex);
-    auto found = client.allocations.find(event.address);
-    if (found == client.allocations.end()) return;  // made before the kind was on
-    made = found->second;
-    client.allocations.erase(found);
-  }
-  CUpti_ActivityMemory record{};
-  record.kind = CUPTI_ACTIVITY_KIND_MEMORY;
-  record.memoryKind = static_cast<CUpti_ActivityMemoryKind>(made.kind);
-  record.address = event.address;
-  record.bytes = made.bytes;
-  record.start = made.start;
-  record.end = client.toClientTime(event.time);
-  record.processId = processId();
-  record.deviceId = made.device;
-  record.contextId = made.contextUid;
-  client.append(thread, record);
-}
-
 void recordMemory(ThreadState& thread, const SondeResource& event) {
   const auto context = static_cast<CUcontext>(event.context);
   auto each = [&](uint32_t kind, auto&& make) {
@@ -281,7 +178,7 @@ void recordMemory(ThreadState& thread, const SondeResource& event) {
     return;
   }
   each(CUPTI_ACTIVITY_KIND_MEMORY2, [&](Client& client) { client.append(thread, memory2Record(client, event)); });
-  each(CUPTI_ACTIVITY_KIND_MEMORY, [&](Client& client) { recordAllocation(thread, client, event); });
+  each(CUPTI_ACTIVITY_KIND_MEMORY, [&](Client& client) { trackAllocation(thread, client, event); });
 }
 
 // Activity records of a resource that came into being or is about to go.

@@ -248,6 +248,19 @@ CUpti_ActivityFunction functionRecord(const SondeResource& function) {
   return r;
 }
 
+CUpti_ActivityMemory memoryRecord(uint64_t address, const Client::Allocation& allocation) {
+  CUpti_ActivityMemory r{};
+  r.kind = CUPTI_ACTIVITY_KIND_MEMORY;
+  r.memoryKind = static_cast<CUpti_ActivityMemoryKind>(allocation.kind);
+  r.address = address;
+  r.bytes = allocation.bytes;
+  r.start = allocation.start;
+  r.processId = processId();
+  r.deviceId = allocation.device;
+  r.contextId = allocation.contextUid;
+  return r;
+}
+
 CUpti_ActivityMemory4 memory2Record(const Client& client, const SondeResource& allocation) {
   CUpti_ActivityMemory4 r{};
   r.kind = CUPTI_ACTIVITY_KIND_MEMORY2;

@@ -24,6 +24,8 @@ CUpti_ActivityContext3 contextRecord(const SondePlatform& platform, const SondeR
 CUpti_ActivityStream streamRecord(const SondeResource& stream);
 CUpti_ActivityModule moduleRecord(const SondeResource& module);
 CUpti_ActivityFunction functionRecord(const SondeResource& function);
+// Without an end.
+CUpti_ActivityMemory memoryRecord(uint64_t address, const Client::Allocation& allocation);
 CUpti_ActivityMemory4 memory2Record(const Client& client, const SondeResource& allocation);
 CUpti_ActivityMemoryPool3 poolRecord(const Client& client, const SondeResource& pool);
 CUpti_ActivityDevice5 deviceRecord(const SondePlatform& platform, uint32_t device);

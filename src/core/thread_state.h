@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include <cupti.h>
@@ -52,6 +53,12 @@ struct ExternalId {
   uint64_t id;
 };
 
+// An NVTX range that is open, and the clients that have its start.
+struct OpenRange {
+  uint32_t id;
+  uint32_t clients;
+};
+
 struct ThreadState {
   // The queue per client, valid while the client's generation is the noted one.
   ThreadQueue* queue[kMaxClients] = {};
@@ -64,6 +71,8 @@ struct ThreadState {
   std::vector<ExternalId> external[kMaxClients];
   uint32_t externalGeneration[kMaxClients] = {};
   CallFrame* freeFrames = nullptr;
+  // Pushed NVTX ranges by domain.
+  std::unordered_map<const void*, std::vector<OpenRange>> pushedRanges;
   // Where the last call of this thread's clients came from (client.cpp).
   uintptr_t callerBegin = 0, callerEnd = 0;
   uint32_t callerClient = 0, callerGeneration = 0;

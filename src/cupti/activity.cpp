@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/delivery.h"
+#include "core/work.h"
 #include "cupti/entry.h"
 
 using namespace sonde::core;
@@ -46,6 +47,7 @@ CUptiResult flush(Client* client, uint32_t flag) {
   // The 6.5 manual promises that the work itself is waited for.
   if (client->manual6050) attachedPlatform()->synchronizeAll();
   const uint64_t start = now();
+  if ((flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0) reportUnfinished(*client);
   deliver(*client, Deliver::kEverything);
   reportFlush(*client, start);
   return CUPTI_SUCCESS;

@@ -24,8 +24,6 @@ CUptiResult unsupported(const char* function) {
 #pragma GCC visibility push(default)
 extern "C" {
 
-int InitializeInjectionNvtx(void) { return 0; }
-int InitializeInjectionNvtx2(void) { return 0; }
 int InitializeInjectionNvtxExtension(void) { return 0; }
 CUptiResult CUPTIAPI cuptiActivityConfigurePCSampling(CUcontext ctx, CUpti_ActivityPCSamplingConfig *config) {
   return unsupported("cuptiActivityConfigurePCSampling");
@@ -59,8 +57,6 @@ CUptiResult CUPTIAPI cuptiKernelReplaySubscribeUpdate(CUpti_KernelReplayUpdateFu
   return unsupported("cuptiKernelReplaySubscribeUpdate");
 }
 CUptiResult CUPTIAPI cuptiNvtxExtensionInitialize(void) { return unsupported("cuptiNvtxExtensionInitialize"); }
-CUptiResult CUPTIAPI cuptiNvtxInitialize(void) { return unsupported("cuptiNvtxInitialize"); }
-CUptiResult CUPTIAPI cuptiNvtxInitialize2(void) { return unsupported("cuptiNvtxInitialize2"); }
 CUptiResult CUPTIAPI cuptiOpenACCInitialize(void) { return unsupported("cuptiOpenACCInitialize"); }
 int cuptiOpenMpInitialize(void) { return 0; }
 int cuptiOpenMpInitialize_v2(void) { return 0; }

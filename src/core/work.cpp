@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/work.h"
+
+#include <map>
+
+#include "core/core.h"
+#include "core/records.h"
+#include "core/strings.h"
+
+namespace sonde::core {
+namespace {
+
+uint32_t on(const Client& client, const SondeWork& work, uint32_t kind) {
+  return client.kindOn(kind, static_cast<CUcontext>(work.context)) ? kind : 0;
+}
+
+// The kind of record that the client wants of the work; 0: none.
+uint32_t wantedKind(const Client& client, const SondeWork& work) {
+  switch (work.kind) {
+    case SONDE_WORK_KERNEL:
+      if (on(client, work, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)) return CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+      return on(client, work, CUPTI_ACTIVITY_KIND_KERNEL);
+    case SONDE_WORK_MEMCPY: return on(client, work, CUPTI_ACTIVITY_KIND_MEMCPY);
+    case SONDE_WORK_MEMCPY_PEER: return on(client, work, CUPTI_ACTIVITY_KIND_MEMCPY2);
+    case SONDE_WORK_MEMSET: return on(client, work, CUPTI_ACTIVITY_KIND_MEMSET);
+    case SONDE_WORK_EVENT_RECORD: return on(client, work, CUPTI_ACTIVITY_KIND_CUDA_EVENT);
+    case SONDE_WORK_GRAPH: return on(client, work, CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+    default: return 0;
+  }
+}
+
+// Clients that may want work of this sort.
+uint32_t candidates(const SondeWork& work) {
+  auto mask = [](uint32_t kind) { return wantedKinds[kind].load(std::memory_order_relaxed); };
+  switch (work.kind) {
+    case SONDE_WORK_KERNEL: return mask(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) | mask(CUPTI_ACTIVITY_KIND_KERNEL);
+    case SONDE_WORK_MEMCPY: return mask(CUPTI_ACTIVITY_KIND_MEMCPY);
+    case SONDE_WORK_MEMCPY_PEER: return mask(CUPTI_ACTIVITY_KIND_MEMCPY2);
+    case SONDE_WORK_MEMSET: return mask(CUPTI_ACTIVITY_KIND_MEMSET);
+    case SONDE_WORK_EVENT_RECORD: return mask(CUPTI_ACTIVITY_KIND_CUDA_EVENT);
+    case SONDE_WORK_GRAPH: return mask(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+    default: return 0;
+  }
+}
+
+// listenerWord: two bits per client (0 not wanted, 1 wanted, 2 wanted as
+// KERNEL), above them the number of the work among the unfinished; bit 63 says
+// that it was decided at the enqueueing.
+constexpr uint64_t kDecided = uint64_t{1} << 63;
+constexpr unsigned kNumberShift = 2 * kMaxClients;
+constexpr uint64_t kWantedMask = (uint64_t{1} << kNumberShift) - 1;
+constexpr uint64_t kNumberMask = (kDecided - 1) >> kNumberShift;
+
+uint64_t decide(const SondeWork& work) {
+  uint64_t word = 0;
+  forEachClient(candidates(work), [&](Client& client) {
+    const uint32_t kind = wantedKind(client, work);
+    if (kind != 0) word |= uint64_t{kind == CUPTI_ACTIVITY_KIND_KERNEL ? 2u : 1u} << (2 * client.index);
+  });
+  return word;
+}
+
+void append(ThreadState& thread, Client& client, const SondeWork& work, bool asKernel) {
+  switch (work.kind) {
+    case SONDE_WORK_KERNEL:
+      client.append(thread, kernelRecord(client, work,
+                                         asKernel ? CUPTI_ACTIVITY_KIND_KERNEL : CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
+      break;
+    case SONDE_WORK_MEMCPY: client.append(thread, memcpyRecord(client, work)); break;
+    case SONDE_WORK_MEMCPY_PEER: client.append(thread, peerCopyRecord(client, work)); break;
+    case SONDE_WORK_MEMSET: client.append(thread, memsetRecord(client, work)); break;
+    case SONDE_WORK_EVENT_RECORD: client.append(thread, cudaEventRecord(client, work)); break;
+    case SONDE_WORK_GRAPH: client.append(thread, graphRecord(client, work)); break;
+    default: break;
+  }
+}
+
+struct Unfinished {
+  SondeWork work;
+  uint32_t reported;  // clients that got the unfinished form
+};
+
+// Several tables, so that launching threads seldom meet.
+struct Table {
+  std::mutex mutex;
+  std::map<uint64_t, Unfinished> work;  // by number: in the order of enqueueing
+};
+constexpr unsigned kTables = 16;
+Table& tableOf(uint64_t number) {
+  static Table* const tables = new Table[kTables];
+  return tables[number % kTables];
+}
+std::atomic<uint64_t> nextNumber{1};
+
+}  // namespace
+
+void workEnqueued(void*, SondeWork* work) {
+  uint64_t word = decide(*work);
+  if (word != 0) {
+    const uint64_t number = nextNumber.fetch_add(1, std::memory_order_relaxed) & kNumberMask;
+    Unfinished unfinished{*work, 0};
+    unfinished.work.name = intern(work->name);
+    unfinished.work.start = unfinished.work.end = 0;
+    unfinished.work.listenerWord = word;
+    Table& table = tableOf(number);
+    std::lock_guard lock(table.mutex);
+    table.work.emplace(number, unfinished);
+    word |= number << kNumberShift;
+  }
+  work->listenerWord = word | kDecided;
+}
+
+void workCompleted(void*, const SondeWork* work) {
+  const bool noted = work->size >= offsetof(SondeWork, listenerWord) + sizeof work->listenerWord &&
+                     (work->listenerWord & kDecided) != 0;
+  const uint64_t word = noted ? work->listenerWord & ~kDecided : decide(*work);
+  if ((word & kWantedMask) == 0) return;
+  if (noted) {
+    const uint64_t number = word >> kNumberShift;
+    Table& table = tableOf(number);
+    std::lock_guard lock(table.mutex);
+    table.work.erase(number);
+  }
+  ThreadState& thread = threadState();
+  for (uint32_t i = 0; i < kMaxClients; ++i) {
+    const uint32_t how = (word >> (2 * i)) & 3;
+    Client& client = clients()[i];
+    if (how != 0 && client.inUse()) append(thread, client, *work, how == 2);
+  }
+}
+
+void trackAllocation(ThreadState& thread, Client& client, const SondeResource& event) {
+  if (event.memoryOp == 1) {
+    std::lock_guard lock(client.reportedMutex);
+    client.allocations[event.address] = {client.toClientTime(event.time), event.bytes, event.memoryKind,
+                                         event.deviceId, event.contextUid, false};
+    return;
+  }
+  Client::Allocation made;
+  {
+    std::lock_guard lock(client.reportedMutex);
+    auto found = client.allocations.find(event.address);
+    if (found == client.allocations.end()) return;  // made before the kind was on
+    made = found->second;
+    client.allocations.erase(found);
+  }
+  CUpti_ActivityMemory record = memoryRecord(event.address, made);
+  record.end = client.toClientTime(event.time);
+  client.append(thread, record);
+}
+
+void reportUnfinished(Client& client) {
+  ThreadState& thread = threadState();
+  const uint32_t bit = 1u << client.index;
+  std::map<uint64_t, SondeWork> found;
+  for (unsigned i = 0; i < kTables; ++i) {
+    Table& table = tableOf(i);
+    std::lock_guard lock(table.mutex);
+    for (auto& [number, unfinished] : table.work) {
+      if (((unfinished.work.listenerWord >> (2 * client.index)) & 3) == 0 || (unfinished.reported & bit) != 0) continue;
+      unfinished.reported |= bit;
+      found.emplace(number, unfinished.work);
+    }
+  }
+  for (const auto& [number, work] : found) {
+    append(thread, client, work, ((work.listenerWord >> (2 * client.index)) & 3) == 2);
+  }
+  std::map<uint64_t, Client::Allocation> live;
+  {
+    std::lock_guard lock(client.reportedMutex);
+    for (auto& [address, allocation] : client.allocations) {
+      if (allocation.reported) continue;
+      allocation.reported = true;
+      live.emplace(address, allocation);
+    }
+  }
+  for (const auto& [address, allocation] : live) client.append(thread, memoryRecord(address, allocation));
+}
+
+void lockWork() {
+  for (unsigned i = 0; i < kTables; ++i) tableOf(i).mutex.lock();
+}
+void unlockWork() {
+  for (unsigned i = kTables; i-- > 0;) tableOf(i).mutex.unlock();
+}
+void forgetWork() {
+  for (unsigned i = 0; i < kTables; ++i) tableOf(i).work.clear();
+}
+
+}  // namespace sonde::core
