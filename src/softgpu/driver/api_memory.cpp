@@ -5,6 +5,7 @@
 #include "softgpu/driver/capture.h"
 #include "softgpu/driver/copy.h"
 #include "softgpu/driver/driver.h"
+#include "softgpu/driver/pool.h"
 #include "softgpu/driver/sync.h"
 #include "softgpu/driver/tools.h"
 #include "softgpu/memory/allocator.h"
@@ -60,6 +61,11 @@ void reportMemory(Context& context, const Allocation& a, bool released, uint32_t
   tools::reportResource(r);
 }
 
+void settleDevice(uint32_t device) {
+  for (auto& context : Driver::get().contexts())
+    if (context->device()->ordinal == device) context->synchronize();
+}
+
 namespace {
 
 CUresult allocateIn(Context& context, Kind kind, size_t bytes, uint32_t flags, uint64_t& address) {
@@ -76,23 +82,19 @@ CUresult allocateIn(Context& context, Kind kind, size_t bytes, uint32_t flags, u
   return CUDA_SUCCESS;
 }
 
-// Work in flight anywhere on the device may use the memory.
-void settle(uint32_t device) {
-  for (auto& context : Driver::get().contexts())
-    if (context->device()->ordinal == device) context->synchronize();
-}
-
+// Work in flight anywhere on the device may use the memory: waits first.
 CUresult freeKinds(uint64_t address, std::initializer_list<Kind> kinds) {
   const auto found = Allocator::get().find(address);
-  if (!found || found->address != address) return CUDA_ERROR_INVALID_VALUE;
+  if (!found || found->address != address || found->releasing) return CUDA_ERROR_INVALID_VALUE;
   bool ok = false;
   for (Kind k : kinds) ok |= k == found->kind;
   if (!ok) return CUDA_ERROR_INVALID_VALUE;
-  settle(found->device);
+  settleDevice(found->device);
   Ref<Context> context;
   currentContext(context);
   Allocation was;
   if (Allocator::get().release(address, &was) != AllocError::none) return CUDA_ERROR_INVALID_VALUE;
+  poolReleased(was);
   if (context) reportMemory(*context, was, true, 0, false);
   return CUDA_SUCCESS;
 }
@@ -196,7 +198,7 @@ DRIVER_API(cuMemHostUnregister)(void* p) {
   const auto found = Allocator::get().find(reinterpret_cast<uint64_t>(p));
   if (!found || found->kind != Kind::registered || found->address != reinterpret_cast<uint64_t>(p))
     return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-  settle(found->device);
+  settleDevice(found->device);
   return Allocator::get().unregisterHost(reinterpret_cast<uint64_t>(p)) == AllocError::none
              ? CUDA_SUCCESS
              : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
@@ -289,6 +291,47 @@ DRIVER_API(cuMemAdvise_v2)(CUdeviceptr devPtr, size_t count, CUmem_advise advice
   if (advice > CU_MEM_ADVISE_UNSET_READ_MOSTLY && advice != CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION && !validLocation(location))
     return CUDA_ERROR_INVALID_DEVICE;
   return managedRange(devPtr, count);
+}
+
+namespace {
+
+CUresult rangeAttribute(void* data, size_t bytes, int attribute, CUdeviceptr address, size_t count) {
+  if (const CUresult e = managedRange(address, count)) return e;
+  auto put32 = [&](int32_t value) {
+    if (bytes != 4) return CUDA_ERROR_INVALID_VALUE;
+    *static_cast<int32_t*>(data) = value;
+    return CUDA_SUCCESS;
+  };
+  switch (attribute) {
+    case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY: return put32(0);
+    case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION:
+    case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION: return put32(CU_DEVICE_INVALID);
+    case CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY: {
+      if (bytes == 0 || bytes % 4) return CUDA_ERROR_INVALID_VALUE;
+      for (size_t i = 0; i < bytes / 4; i++) static_cast<int32_t*>(data)[i] = CU_DEVICE_INVALID;
+      return CUDA_SUCCESS;
+    }
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+}  // namespace
+
+DRIVER_API(cuMemRangeGetAttribute)
+(void* data, size_t dataSize, CUmem_range_attribute attribute, CUdeviceptr devPtr, size_t count) {
+  if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
+  if (!data || count == 0) return CUDA_ERROR_INVALID_VALUE;
+  return rangeAttribute(data, dataSize, attribute, devPtr, count);
+}
+
+DRIVER_API(cuMemRangeGetAttributes)
+(void** data, size_t* dataSizes, CUmem_range_attribute* attributes, size_t numAttributes, CUdeviceptr devPtr,
+ size_t count) {
+  if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
+  if (!data || !dataSizes || !attributes || numAttributes == 0 || count == 0) return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < numAttributes; i++)
+    if (const CUresult e = rangeAttribute(data[i], dataSizes[i], attributes[i], devPtr, count)) return e;
+  return CUDA_SUCCESS;
 }
 
 // ------------------------------------------------------ pointer attributes --

@@ -14,6 +14,9 @@ CUresult toResult(memory::AllocError error);
 // `released`: or allocated.
 void reportMemory(Context& context, const memory::Allocation& a, bool released, uint32_t streamId, bool async);
 
+// Waits for all work on a device.
+void settleDevice(uint32_t device);
+
 enum class Side : uint8_t { host, device, either };
 
 // One end of a copy: which bytes, and what kind of memory they lie in.

@@ -287,6 +287,17 @@ DRIVER_API(cuDeviceGetUuid_v2)(CUuuid* uuid, CUdevice dev) {
 CUresult cuDeviceGetUuid_impl(CUuuid* uuid, CUdevice dev);
 DRIVER_API(cuDeviceGetUuid)(CUuuid* uuid, CUdevice dev) { return cuDeviceGetUuid_v2_impl(uuid, dev); }
 
+DRIVER_API(cuDeviceGetTexture1DLinearMaxWidth)
+(size_t* maxWidthInElements, CUarray_format format, unsigned numChannels, CUdevice dev) {
+  Device* d;
+  if (const CUresult e = findDevice(dev, d)) return e;
+  if (!maxWidthInElements || (numChannels != 1 && numChannels != 2 && numChannels != 4)) return CUDA_ERROR_INVALID_VALUE;
+  int64_t value = 0;
+  deviceAttribute(*d, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH, value);
+  *maxWidthInElements = static_cast<size_t>(value);
+  return CUDA_SUCCESS;
+}
+
 DRIVER_API(cuDeviceGetPCIBusId)(char* pciBusId, int len, CUdevice dev) {
   Device* d;
   if (const CUresult e = findDevice(dev, d)) return e;

@@ -10,6 +10,7 @@
 #include "softgpu/driver/counters.h"
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/module.h"
+#include "softgpu/driver/pool.h"
 #include "softgpu/driver/tools.h"
 #include "softgpu/memory/allocator.h"
 
@@ -324,7 +325,7 @@ void execute(Stream& stream, Command& command) {
     case CommandKind::callback: runHostFunction(stream, command); break;
     case CommandKind::release: {
       memory::Allocation was;
-      memory::Allocator::get().release(command.address, &was);
+      if (memory::Allocator::get().release(command.address, &was) == memory::AllocError::none) poolReleased(was);
       break;
     }
     case CommandKind::memoryOp:

@@ -41,9 +41,12 @@ struct Entry {
 };
 static_assert(sizeof(Entry) == 64);
 constexpr uint16_t kPtx = 1, kElf = 2;
+// Our own mark on entries that belong together (cuLinkComplete's output).
+constexpr uint64_t kFlagLinked = uint64_t{1} << 40;
 
 struct Choice {
   const Entry* ptx = nullptr;             // the best one
+  std::vector<const Entry*> linked;       // or all of these
   std::set<uint32_t> ptxTargets, elfTargets;
   std::string error;
 };
@@ -79,6 +82,7 @@ Choice choose(const std::byte* fatbin, size_t limit, uint32_t capability) {
     }
     if (e.kind == kPtx) {
       choice.ptxTargets.insert(e.target);
+      if (e.flags & kFlagLinked) choice.linked.push_back(entry);
       if (e.target <= capability && (!choice.ptx || readAt<Entry>(reinterpret_cast<const std::byte*>(choice.ptx)).target < e.target))
         choice.ptx = entry;
     } else if (e.kind == kElf) {
@@ -157,12 +161,15 @@ void readFatbin(const std::byte* fatbin, size_t limit, uint32_t capability, Load
     if (required) explainNothing(result, choice.ptxTargets, choice.elfTargets, capability);
     return;
   }
-  std::string text;
-  if (!extract(choice.ptx, text, result.message)) {
-    result.error = CUDA_ERROR_INVALID_IMAGE;
-    return;
+  if (choice.linked.empty()) choice.linked.push_back(choice.ptx);
+  for (const Entry* entry : choice.linked) {
+    std::string text;
+    if (!extract(entry, text, result.message)) {
+      result.error = CUDA_ERROR_INVALID_IMAGE;
+      return;
+    }
+    result.texts.push_back(std::move(text));
   }
-  result.texts.push_back(std::move(text));
 }
 
 void readWrapper(const Wrapper& wrapper, uint32_t capability, LoadedImage& result) {
@@ -238,6 +245,25 @@ LoadedImage readImage(const void* image, size_t bytes, uint32_t capability) {
   }
   result.texts.push_back(text);
   return result;
+}
+
+std::string packTexts(const std::vector<std::string>& texts, uint32_t capability) {
+  std::string body;
+  for (const auto& text : texts) {
+    const size_t padded = (text.size() + 1 + 7) & ~size_t{7};
+    Entry e{};
+    e.kind = kPtx;
+    e.unknown0 = 0x0101;
+    e.headerBytes = sizeof(Entry);
+    e.payloadBytes = padded;
+    e.target = capability;
+    e.flags = 0x11 | kFlagLinked;
+    body.append(reinterpret_cast<const char*>(&e), sizeof e);
+    body.append(text);
+    body.append(padded - text.size(), '\0');
+  }
+  const Header header{kFatbinMagic, 1, sizeof(Header), body.size()};
+  return std::string(reinterpret_cast<const char*>(&header), sizeof header) + body;
 }
 
 }  // namespace sonde::softgpu::driver

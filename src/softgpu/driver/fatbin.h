@@ -21,4 +21,7 @@ struct LoadedImage {
 // `bytes` 0: not known, the image says it itself. `capability`: 90 for 9.0.
 LoadedImage readImage(const void* image, size_t bytes, uint32_t capability);
 
+// A fat binary that holds these texts, all to be linked when it is loaded.
+std::string packTexts(const std::vector<std::string>& texts, uint32_t capability);
+
 }  // namespace sonde::softgpu::driver

@@ -220,6 +220,15 @@ bool Allocator::setSyncMemops(uint64_t address, bool value) {
   return true;
 }
 
+bool Allocator::markReleasing(uint64_t address, Allocation* what) {
+  std::unique_lock lock(mutex_);
+  auto it = live_.find(address);
+  if (it == live_.end() || it->second.releasing || !ranges_.count(address)) return false;
+  it->second.releasing = true;
+  *what = it->second;
+  return true;
+}
+
 bool Allocator::hostRangeAllowed(uint64_t address, uint64_t bytes) const {
   const auto allocation = find(address);
   return allocation && allocation->kind == Kind::registered && allocation->contains(address, bytes);

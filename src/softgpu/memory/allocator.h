@@ -39,6 +39,7 @@ struct Allocation {
   uint64_t pool = 0;          // handle of the memory pool it came from
   uint64_t contextHandle = 0; // CUcontext
   bool syncMemops = false;
+  bool releasing = false;     // freed in stream order, the stream is not there yet
 
   uint64_t end() const { return address + bytes; }
   bool contains(uint64_t a, uint64_t n) const { return a >= address && a - address <= bytes && n <= bytes - (a - address); }
@@ -70,6 +71,8 @@ class Allocator {
   // The live allocation that holds this byte.
   std::optional<Allocation> find(uint64_t address) const;
   bool setSyncMemops(uint64_t address, bool value);
+  // Marks an allocation as freed in stream order. False: it was, or is none.
+  bool markReleasing(uint64_t address, Allocation* what);
 
   // For kernels: is this range registered host memory?
   bool hostRangeAllowed(uint64_t address, uint64_t bytes) const;
