@@ -56,7 +56,7 @@ TEST_F(DeviceTest, BusIdGoesBothWays) {
 
 TEST_F(DeviceTest, ContextStack) {
   CUcontext second, current;
-  OK(cuCtxCreate_v2(&second, CU_CTX_SCHED_SPIN, 0));
+  OK(createContext(&second, CU_CTX_SCHED_SPIN, 0));
   OK(cuCtxGetCurrent(&current));
   EXPECT_EQ(current, second);
   unsigned flags;

@@ -20,6 +20,10 @@ inline std::string nameOf(CUresult r) {
   return name ? name : std::to_string(static_cast<int>(r));
 }
 
+inline CUresult createContext(CUcontext* context, unsigned flags, CUdevice device) {
+  return cuCtxCreate_v4(context, nullptr, flags, device);
+}
+
 #define OK(call) ASSERT_EQ(nameOf(call), "CUDA_SUCCESS") << #call
 #define FAILS(error, call) ASSERT_EQ(nameOf(call), #error) << #call
 
@@ -28,10 +32,12 @@ class Gpu : public ::testing::Test {
   void SetUp() override {
     OK(cuInit(0));
     OK(cuDeviceGet(&device_, 0));
-    OK(cuCtxCreate_v2(&context_, 0, device_));
+    OK(createContext(&context_, 0, device_));
   }
   void TearDown() override {
-    if (context_) EXPECT_EQ(nameOf(cuCtxDestroy(context_)), "CUDA_SUCCESS");
+    if (context_) {
+      EXPECT_EQ(nameOf(cuCtxDestroy(context_)), "CUDA_SUCCESS");
+    }
   }
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;

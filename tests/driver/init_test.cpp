@@ -42,7 +42,8 @@ TEST(InitTest, DevicesFromTheEnvironment) {
               int n = 0, major = 0, minor = 0, sms = 0;
               cuInit(0);
               cuDeviceGetCount(&n);
-              cuDeviceComputeCapability(&major, &minor, 0);
+              cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);
+              cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0);
               cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 2);
               _exit(n == 3 && major == 3 && minor == 5 && sms == 132 ? 0 : 1);
             }),
@@ -56,7 +57,8 @@ TEST(InitTest, VisibleDevices) {
               int n = 0, major = 0, minor = 0;
               cuInit(0);
               cuDeviceGetCount(&n);
-              cuDeviceComputeCapability(&major, &minor, 0);
+              cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);
+              cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0);
               _exit(n == 1 && major == 9 ? 0 : 1);
             }),
             0);
@@ -80,7 +82,7 @@ TEST(InitTest, ForkedChildMustNotGoOn) {
   EXPECT_EQ(inChild([] {
               cuInit(0);
               CUcontext c;
-              cuCtxCreate_v2(&c, 0, 0);
+              createContext(&c, 0, 0);
               cuStreamSynchronize(nullptr);
               const int inner = inChild([] {
                 CUdeviceptr p;
@@ -100,7 +102,7 @@ TEST(InitTest, ExitWithWorkInFlight) {
     EXPECT_EQ(inChild([] {
                 cuInit(0);
                 CUcontext c;
-                cuCtxCreate_v2(&c, 0, 0);
+                createContext(&c, 0, 0);
                 CUdeviceptr p;
                 cuMemAlloc(&p, 64 << 20);
                 CUstream s;
@@ -115,7 +117,7 @@ TEST(InitTest, ThreadMayEndWithItsStreamBusy) {
   EXPECT_EQ(inChild([] {
               cuInit(0);
               CUcontext c;
-              cuCtxCreate_v2(&c, 0, 0);
+              createContext(&c, 0, 0);
               CUdeviceptr p;
               cuMemAlloc(&p, 16 << 20);
               for (int i = 0; i < 20; i++)
@@ -133,7 +135,7 @@ TEST(InitTest, LibraryMayBeClosed) {
               void* library = dlopen("libcuda.so.1", RTLD_NOW);
               cuInit(0);
               CUcontext c;
-              cuCtxCreate_v2(&c, 0, 0);
+              createContext(&c, 0, 0);
               CUdeviceptr p;
               cuMemAlloc(&p, 64 << 20);
               cuMemsetD8Async(p, 1, 64 << 20, nullptr);

@@ -87,7 +87,7 @@ TEST_F(KernelTest, BadAddressIsStickyForItsContextOnly) {
   FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemAlloc(&p, 4));
   FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuStreamSynchronize(nullptr));
   CUcontext other;
-  OK(cuCtxCreate_v2(&other, 0, 0));
+  OK(createContext(&other, 0, 0));
   OK(cuMemAlloc(&p, 4));
   OK(cuCtxSynchronize());
   OK(cuCtxDestroy(other));
@@ -226,7 +226,7 @@ TEST_F(KernelTest, LibrariesWorkInEveryContext) {
   FAILS(CUDA_ERROR_NOT_FOUND, cuLibraryGetKernel(&kernel, library, "nope"));
   for (int i = 0; i < 2; i++) {
     CUcontext c;
-    OK(cuCtxCreate_v2(&c, 0, 0));
+    OK(createContext(&c, 0, 0));
     CUdeviceptr p;
     OK(cuMemAlloc(&p, 4));
     unsigned v = 5, out = 0;

@@ -169,7 +169,7 @@ TEST_F(MemoryTest, ContextTakesItsMemoryAlong) {
   size_t before, after, total;
   OK(cuMemGetInfo(&before, &total));
   CUcontext other;
-  OK(cuCtxCreate_v2(&other, 0, 0));
+  OK(createContext(&other, 0, 0));
   CUdeviceptr p;
   OK(cuMemAlloc(&p, 50 << 20));
   OK(cuCtxDestroy(other));

@@ -208,7 +208,7 @@ TEST_F(ToolsTest, RuntimeCallsShareTheirIdWithTheDriverCallsInside) {
 TEST_F(ToolsTest, ResourcesComeAndGo) {
   platform_->setInterest(SONDE_INTEREST_RESOURCE);
   CUcontext c;
-  OK(cuCtxCreate_v2(&c, 0, 0));
+  OK(createContext(&c, 0, 0));
   CUmodule m;
   OK(cuModuleLoadData(&m, kSmall));
   OK(cuModuleUnload(m));
