@@ -264,6 +264,23 @@ def main():
         rows.append((value, name, name + "_params" if name in nv else "-", "; ".join(nv.get(name, []))))
     write(to + "/nvtx_functions.tsv", ("cbid", "symbol", "params_struct", "params"), rows)
 
+    # Where a tool finds each NVTX function: module and index of the injection interface.
+    declared = {}
+    for h in ("nvToolsExt.h", "nvToolsExtCuda.h", "nvToolsExtCudaRt.h", "nvToolsExtSync.h"):
+        for m in re.finditer(r'NVTX_DECLSPEC\s+([\w \t*]+?)\s+NVTX_API\s+(\w+)\((.*?)\);', cdecl.stripComments(read(root, "nvtx3/" + h)), re.S):
+            params = [] if m.group(3).strip() == "void" else [clean(p) for p in cdecl.splitTop(m.group(3))]
+            declared[m.group(2)] = (clean(m.group(1)), "; ".join(params))
+    cupti = {n: v for v, n in cbids(root, "cupti_nvtx_cbid.h", "CUPTI_CBID_NVTX_")}
+    types = cdecl.stripComments(read(root, "nvtx3/nvtxDetail/nvtxTypes.h"))
+    modules = dict(re.findall(r'NVTX_CB_MODULE_(CORE2?|CUDA|CUDART|SYNC)\s*=\s*(\d+)', types))
+    rows = []
+    for module, number in modules.items():
+        for name, index in re.findall(r'NVTX_CBID_%s_(\w+)\s*=\s*(\d+)' % module, types):
+            if name not in ("INVALID", "SIZE", "FORCE_INT"):
+                result, params = declared["nvtx" + name]
+                rows.append((int(number), int(index), module, "nvtx" + name, cupti.get("nvtx" + name, "-"), result, params))
+    write(to + "/nvtx_modules.tsv", ("module", "index", "module_name", "symbol", "cupti_cbid", "returns", "params"), sorted(rows))
+
     # libcupti's exports: those of the library beside the headers, and what exports.tsv has of other releases.
     if os.path.exists(os.path.join(root, "lib64/libcupti.so.13")):
         path = to + "/exports.tsv"
