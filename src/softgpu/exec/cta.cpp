@@ -141,6 +141,11 @@ void Cta::start(uint64_t index, uint64_t* counters, uint32_t sm) {
     s.counters = counters;
     s.localTop = 0;
   }
+  if (counters) {
+    counters[static_cast<uint32_t>(RawCounter::blocks_launched)] += 1;
+    counters[static_cast<uint32_t>(RawCounter::warps_launched)] += warps;
+    counters[static_cast<uint32_t>(RawCounter::threads_launched)] += grid->threadsPerBlock;
+  }
   if (!fibers) return;
   for (Barrier& b : barriers) b = {};
   for (uint32_t w = 0; w < warps; ++w) {

@@ -185,7 +185,7 @@ bool isDeviceFunction(std::string_view name) {
 std::span<const jit::RuntimeSymbol> allHelpers() {
   static const std::vector<jit::RuntimeSymbol>* all = [] {
     auto* v = new std::vector<jit::RuntimeSymbol>();
-    for (auto list : {memoryHelpers(), warpHelpers(), deviceFunctions()}) v->insert(v->end(), list.begin(), list.end());
+    for (auto list : {memoryHelpers(), counterHelpers(), warpHelpers(), deviceFunctions()}) v->insert(v->end(), list.begin(), list.end());
     return v;
   }();
   return *all;

@@ -38,7 +38,7 @@ bool FunctionCodegen::emitAtomic(const Instruction& in) {
   const bool result = in.op == Opcode::atom;
   const size_t first = result ? 1 : 0;
   MemoryAccess a = resolveAddress(in, in.operands[first], in.space, bits / 8, 1);
-  if (countingMemory()) countAccess(in, a, !result);
+  if (countingMemory()) countByHelper(a);
   lanes = kWarpSize;
   Value* addresses = spill(genericAddresses(a), 0);
   Value* x = spill(asType(source(in.operands[first + 1], t), b.getInt64Ty(), false), 1);

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The counting variant.
+// The counting variant. A block costs two additions: how often warps ran it,
+// and with how many lanes. A predicated instruction costs one. What these mean
+// in raw counters is kept in the CounterPlan. Memory requests are static too,
+// unless they are predicated; sectors and bank conflicts of uniform accesses
+// and of whole rows follow from a few scalar operations; only scattered lanes
+// need the helper.
 #include "softgpu/jit/function_codegen.h"
+#include "softgpu/jit/instruction_class.h"
+#include "softgpu/jit/operands.h"
 
 namespace sonde::softgpu::jit {
 
@@ -9,7 +16,9 @@ using exec::RawCounter;
 using exec::WarpState;
 using llvm::Value;
 using ptx::Instruction;
+using ptx::Mod;
 using ptx::Opcode;
+using ptx::StateSpace;
 
 void FunctionCodegen::addToSlot(uint32_t slot, Value* amount) {
   Value* base = warpField(offsetof(WarpState, counters), b.getPtrTy(), "counters");
@@ -17,9 +26,192 @@ void FunctionCodegen::addToSlot(uint32_t slot, Value* amount) {
   b.CreateStore(b.CreateAdd(b.CreateLoad(b.getInt64Ty(), p), amount), p);
 }
 
-void FunctionCodegen::countBlock(uint32_t) {}
-void FunctionCodegen::countGuarded(const Instruction&, Value*) {}
-void FunctionCodegen::countAccess(const Instruction&, const MemoryAccess&, bool) {}
-void FunctionCodegen::countPmEvent(const Instruction&) {}
+void FunctionCodegen::countBlock(uint32_t index) {
+  const Block& block = flow_.blocks[index];
+  CounterPlan& plan = k_.counters;
+  if (block.begin == block.end) return;
+  const uint32_t warps = plan.newSlot();
+  const uint32_t threads = plan.newSlot();
+  addToSlot(warps, b.getInt64(1));
+  addToSlot(threads, popcount(mask_));
+  const auto n = static_cast<int64_t>(block.end - block.begin);
+  plan.add(warps, RawCounter::inst_executed, n);
+  plan.add(warps, RawCounter::inst_issued, n);
+  plan.add(threads, RawCounter::thread_inst_executed, n);
+  for (uint32_t i = block.begin; i < block.end; ++i) {
+    const Instruction& in = function.body[i];
+    if (in.op == Opcode::bra || in.op == Opcode::brx) plan.add(warps, RawCounter::branch, 1);
+    if (in.guard.reg == ptx::kNoId) countStatic(in, warps, threads);
+  }
+}
+
+// What one execution of an instruction counts, given a slot of warps and one of
+// threads that ran it.
+void FunctionCodegen::countStatic(const Instruction& in, uint32_t warps, uint32_t threads) {
+  CounterPlan& plan = k_.counters;
+  plan.add(threads, RawCounter::thread_inst_not_pred_off, 1);
+  const InstructionClass c = classify(in);
+  plan.add(threads, c.kind, 1);
+  if (c.flop != RawCounter::count_) plan.add(threads, c.flop, c.flopPerThread);
+  if ((in.op == Opcode::bar || in.op == Opcode::barrier) && !in.has(Mod::warp)) plan.add(warps, RawCounter::barrier_sync, 1);
+  if (in.op == Opcode::pmevent) {
+    const uint64_t which = in.operands.empty() ? 0 : in.operands[0].imm;
+    for (uint32_t e = 0; e < 8; ++e)
+      if (in.has(Mod::mask) ? (which >> e & 1) != 0 : which == e)
+        plan.add(warps, static_cast<RawCounter>(static_cast<uint32_t>(RawCounter::prof_trigger_00) + e), 1);
+  }
+  if (!countingMemory()) return;
+  const bool load = in.op == Opcode::ld || in.op == Opcode::ldu, isStore = in.op == Opcode::st;
+  const bool red = isReduction(in), atom = in.op == Opcode::atom && !red;
+  if (!load && !isStore && !atom && !red) return;
+  const unsigned bytes = ptx::bitsOf(in.type()) / 8 * in.vectorWidth;
+  switch (in.space) {
+    case StateSpace::const_: plan.add(warps, RawCounter::const_load_requests, 1); return;
+    case StateSpace::shared: case StateSpace::sharedCta:
+      if (load) {
+        plan.add(warps, RawCounter::shared_load_requests, 1);
+        plan.add(threads, RawCounter::shared_load_bytes, bytes);
+      } else if (isStore) {
+        plan.add(warps, RawCounter::shared_store_requests, 1);
+        plan.add(threads, RawCounter::shared_store_bytes, bytes);
+      } else {
+        plan.add(warps, RawCounter::shared_atom_requests, 1);
+      }
+      return;
+    case StateSpace::local:
+      plan.add(warps, load ? RawCounter::local_load_requests : RawCounter::local_store_requests, 1);
+      return;
+    case StateSpace::global: {
+      if (atom || red) {
+        plan.add(warps, atom ? RawCounter::global_atom_requests : RawCounter::global_red_requests, 1);
+        plan.add(threads, atom ? RawCounter::global_atom_threads : RawCounter::global_red_threads, 1);
+        return;
+      }
+      plan.add(warps, load ? RawCounter::global_load_requests : RawCounter::global_store_requests, 1);
+      plan.add(threads, load ? RawCounter::global_load_bytes : RawCounter::global_store_bytes, bytes);
+      const unsigned log = bytes <= 1 ? 0 : bytes <= 2 ? 1 : bytes <= 4 ? 2 : bytes <= 8 ? 3 : 4;
+      const auto first = load ? RawCounter::gld_inst_8bit : RawCounter::gst_inst_8bit;
+      plan.add(threads, static_cast<RawCounter>(static_cast<uint32_t>(first) + log), 1);
+      return;
+    }
+    default: return;  // generic: the helper finds out
+  }
+}
+
+// A predicated instruction. lanes: those that run it; null: from the guard.
+void FunctionCodegen::countGuarded(const Instruction& in, Value* active) {
+  if (!active) {
+    Value* g = guard_;
+    active = g->getType()->isVectorTy() ? b.CreateAnd(bitsOf(g), mask_) : b.CreateSelect(g, mask_, b.getInt32(0));
+  }
+  const uint32_t warps = k_.counters.newSlot();
+  const uint32_t threads = k_.counters.newSlot();
+  addToSlot(warps, b.CreateZExt(b.CreateICmpNE(active, b.getInt32(0)), b.getInt64Ty()));
+  addToSlot(threads, popcount(active));
+  countStatic(in, warps, threads);
+}
+
+
+namespace {
+enum Kind : uint32_t { kLoad = 0, kStore = 1, kAtom = 2, kRed = 3 };
+}  // namespace
+
+// Compilers write atom even where nobody reads the old value; the hardware's
+// assembler makes a reduction of that, and so it counts as one.
+bool FunctionCodegen::isReduction(const Instruction& in) const {
+  if (in.op == Opcode::red) return true;
+  if (in.op != Opcode::atom || in.has(Mod::exch) || in.has(Mod::cas)) return false;
+  bool read = false;
+  forEachDef(in, [&](ptx::RegId r) { read |= everRead_[r]; });
+  return !read;
+}
+
+uint32_t FunctionCodegen::accessKind(const Instruction& in) const {
+  if (in.op == Opcode::st) return kStore;
+  if (isReduction(in)) return kRed;
+  return in.op == Opcode::atom ? kAtom : kLoad;
+}
+
+// Sectors, lines, wavefronts of an access with these lane addresses, by helper.
+void FunctionCodegen::countByHelper(const MemoryAccess& a) {
+  const Instruction& in = *current_;
+  Value* addresses = spill(genericAddresses(a), 4);
+  const bool generic = in.space == StateSpace::none;
+  const uint32_t what = static_cast<uint32_t>(a.space) | accessKind(in) << 4 | (generic ? 1u << 6 : 0) | (a.bytes * a.count) << 8;
+  b.CreateCall(k_.helper("sonde_count_access", b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty()}),
+               {warp_, addresses, effectMask(), b.getInt32(what)});
+}
+
+// All lanes at one address.
+void FunctionCodegen::countUniform(const MemoryAccess& a) {
+  const Instruction& in = *current_;
+  if (!countingMemory() || in.space == StateSpace::const_) return;
+  if (in.space == StateSpace::none || a.space == Space::local || in.op == Opcode::atom || in.op == Opcode::red) {
+    countByHelper(a);
+    return;
+  }
+  const bool isStore = in.op == Opcode::st;
+  Value* one = b.getInt64(1);
+  if (a.space == Space::shared) {
+    countRaw(isStore ? RawCounter::shared_store_wavefronts : RawCounter::shared_load_wavefronts, one);
+    return;
+  }
+  countRaw(isStore ? RawCounter::global_store_sectors : RawCounter::global_load_sectors, one);
+  countRaw(isStore ? RawCounter::global_store_lines : RawCounter::global_load_lines, one);
+}
+
+// Lanes at consecutive elements from `first` on; the insert point is within the
+// row path. Holes in the mask go to the helper.
+void FunctionCodegen::countRow(const MemoryAccess& a, Value* first) {
+  const Instruction& in = *current_;
+  if (!countingMemory() || in.space == StateSpace::const_) return;
+  if (a.space == Space::local) {
+    countByHelper(a);
+    return;
+  }
+  auto& c = b.getContext();
+  auto* simple = llvm::BasicBlock::Create(c, "count_row", target_);
+  auto* other = llvm::BasicBlock::Create(c, "count_other", target_);
+  auto* done = llvm::BasicBlock::Create(c, "counted", target_);
+  Value* full = b.CreateICmpEQ(effectMask(), b.getInt32(~0u));
+  if (in.space == StateSpace::none)  // below global memory lie the shared and the local window
+    full = b.CreateAnd(full, b.CreateICmpUGE(first, b.CreateAdd(warpField(offsetof(WarpState, localWindowBase), b.getInt64Ty(), "lw"),
+                                                                warpField(offsetof(WarpState, localWindowSize), b.getInt64Ty(), "ls"))));
+  b.CreateCondBr(full, simple, other);
+  b.SetInsertPoint(simple);
+  const bool isStore = in.op == Opcode::st;
+  const unsigned size = a.bytes * a.count;
+  if (a.space == Space::shared) {
+    countRaw(isStore ? RawCounter::shared_store_wavefronts : RawCounter::shared_load_wavefronts,
+             b.getInt64(std::max(1u, size * kWarpSize / 128)));
+  } else {
+    Value* last = b.CreateAdd(first, b.getInt64(size * kWarpSize - 1));
+    auto pieces = [&](unsigned shift) {
+      return b.CreateAdd(b.CreateSub(b.CreateLShr(last, shift), b.CreateLShr(first, shift)), b.getInt64(1));
+    };
+    countRaw(isStore ? RawCounter::global_store_sectors : RawCounter::global_load_sectors, pieces(5));
+    countRaw(isStore ? RawCounter::global_store_lines : RawCounter::global_load_lines, pieces(7));
+    if (in.space == StateSpace::none) countGenericGlobal(in, size);
+  }
+  b.CreateBr(done);
+  b.SetInsertPoint(other);
+  countByHelper(a);
+  b.CreateBr(done);
+  b.SetInsertPoint(done);
+}
+
+// A generic access of all lanes that turned out to be global.
+void FunctionCodegen::countGenericGlobal(const Instruction& in, unsigned bytes) {
+  const bool isStore = in.op == Opcode::st;
+  countRaw(isStore ? RawCounter::global_store_requests : RawCounter::global_load_requests, b.getInt64(1));
+  countRaw(isStore ? RawCounter::global_store_bytes : RawCounter::global_load_bytes, b.getInt64(bytes * kWarpSize));
+  const unsigned log = bytes <= 1 ? 0 : bytes <= 2 ? 1 : bytes <= 4 ? 2 : bytes <= 8 ? 3 : 4;
+  const auto first = isStore ? RawCounter::gst_inst_8bit : RawCounter::gld_inst_8bit;
+  countRaw(static_cast<RawCounter>(static_cast<uint32_t>(first) + log), b.getInt64(kWarpSize));
+}
+
+void FunctionCodegen::countScattered(const MemoryAccess& a) {
+  if (countingMemory() && current_->space != StateSpace::const_) countByHelper(a);
+}
 
 }  // namespace sonde::softgpu::jit

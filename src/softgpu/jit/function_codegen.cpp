@@ -30,6 +30,8 @@ FunctionCodegen::FunctionCodegen(KernelCodegen& kernel, llvm::IRBuilder<>& build
       flow_(kernel.module, kernel.module.functions[functionIndex], isKernel_) {
   avx512 = kernel.features.avx512;
   canonicalNan = kernel.features.canonicalNan;
+  everRead_.assign(function.registers.size(), false);
+  for (const Instruction& in : function.body) forEachUse(in, [&](ptx::RegId r) { everRead_[r] = true; });
   k_.layout.mayYield |= flow_.mayYield;
   for (bool spins : flow_.spinHeader) k_.layout.spins |= spins;
 }
@@ -294,6 +296,11 @@ void FunctionCodegen::emitBranch(uint32_t index, const Instruction& in) {
     return;
   }
   Value* condition = guardValue(in);
+  if (counting()) {
+    guard_ = condition;
+    countGuarded(in, nullptr);
+    guard_ = nullptr;
+  }
   if (!block.divergentEnd) {
     BasicBlock* taken = BasicBlock::Create(b.getContext(), "taken", target_);
     BasicBlock* fall = BasicBlock::Create(b.getContext(), "fall", target_);
@@ -368,6 +375,11 @@ void FunctionCodegen::emitLeave(uint32_t index, const Instruction& in) {
     return;
   }
   Value* condition = guardValue(in);
+  if (counting()) {
+    guard_ = condition;
+    countGuarded(in, nullptr);
+    guard_ = nullptr;
+  }
   if (!block.divergentEnd) {
     BasicBlock* gone = BasicBlock::Create(b.getContext(), "gone", target_);
     BasicBlock* stay = BasicBlock::Create(b.getContext(), "stay", target_);
@@ -400,11 +412,8 @@ void FunctionCodegen::emitInstruction(const Instruction& in) {
   effect_ = guard_ = nullptr;
   try {
     if (in.guard.reg != ptx::kNoId) guard_ = guardValue(in);
-    if (emitAddressOp(in)) return;
-    if (emitArithmetic(*this, in)) {
-      if (counting() && guard_) countGuarded(in, nullptr);
-      return;
-    }
+    if (counting() && guard_ && isPure(in)) countGuarded(in, nullptr);
+    if (emitAddressOp(in) || emitArithmetic(*this, in)) return;
     if (guard_) {
       emitGuarded(in);
     } else if (!emitOwn(in)) {
@@ -415,6 +424,21 @@ void FunctionCodegen::emitInstruction(const Instruction& in) {
     const std::string text = e.what();
     if (text.find("line ") != std::string::npos) throw;
     unsupported(in, text);
+  }
+}
+
+// Its guard selects results only (no branch around it, see emitGuarded).
+bool FunctionCodegen::isPure(const Instruction& in) const {
+  switch (in.op) {
+    case Opcode::ld: case Opcode::ldu: case Opcode::st: case Opcode::atom: case Opcode::red: case Opcode::shfl:
+    case Opcode::vote: case Opcode::match: case Opcode::redux: case Opcode::elect: case Opcode::bar:
+    case Opcode::barrier: case Opcode::activemask: case Opcode::call: case Opcode::membar: case Opcode::fence:
+    case Opcode::nanosleep: case Opcode::prefetch: case Opcode::prefetchu: case Opcode::discard:
+    case Opcode::applypriority: case Opcode::griddepcontrol: case Opcode::setmaxnreg: case Opcode::pmevent:
+    case Opcode::brkpt: case Opcode::cp: case Opcode::mbarrier:
+      return false;
+    default:
+      return true;
   }
 }
 

@@ -53,6 +53,7 @@ class FunctionCodegen final : public EmitContext {
   void emitFinish();
   void emitInstruction(const ptx::Instruction& in);
   void emitGuarded(const ptx::Instruction& in);
+  bool isPure(const ptx::Instruction& in) const;
   bool emitOwn(const ptx::Instruction& in);  // instructions of this room
   [[noreturn]] void unsupported(const ptx::Instruction& in, const std::string& why) const;
 
@@ -103,7 +104,6 @@ class FunctionCodegen final : public EmitContext {
   llvm::Value* lanePointers(const MemoryAccess& a);
   void markPosition(const ptx::Instruction& in);
   void compilerFence();
-  void countAccess(const ptx::Instruction& in, const MemoryAccess& a, bool isStore);
   // param cells: words of 32 lanes
   struct Cells {
     std::vector<llvm::Value*> words;    // pointers to <32 x i32>
@@ -139,7 +139,14 @@ class FunctionCodegen final : public EmitContext {
   void countBlock(uint32_t index);
   void addToSlot(uint32_t slot, llvm::Value* amount64);
   void countGuarded(const ptx::Instruction& in, llvm::Value* lanes);
-  void countPmEvent(const ptx::Instruction& in);
+  void countStatic(const ptx::Instruction& in, uint32_t warps, uint32_t threads);
+  bool isReduction(const ptx::Instruction& in) const;
+  uint32_t accessKind(const ptx::Instruction& in) const;
+  void countByHelper(const MemoryAccess& a);
+  void countUniform(const MemoryAccess& a);
+  void countRow(const MemoryAccess& a, llvm::Value* first);
+  void countScattered(const MemoryAccess& a);
+  void countGenericGlobal(const ptx::Instruction& in, unsigned bytes);
   void countRaw(exec::RawCounter counter, llvm::Value* amount64) {
     addToSlot(static_cast<uint32_t>(counter), amount64);
   }
@@ -167,6 +174,7 @@ class FunctionCodegen final : public EmitContext {
   llvm::Value* effect_ = nullptr;     // i32, when a varying guard is in force
   llvm::Value* guard_ = nullptr;      // i1 or <32 x i1>, when a guard selects the results
   uint32_t block_ = 0;
+  std::vector<bool> everRead_;        // registers that some instruction reads
   const ptx::Instruction* current_ = nullptr;
   std::map<size_t, llvm::Value*> fields_;
   std::vector<llvm::Value*> scratch_;

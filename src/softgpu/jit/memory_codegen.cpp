@@ -212,6 +212,7 @@ Value* FunctionCodegen::lanesInRange(const MemoryAccess& a, Value* active) {
 
 std::vector<Value*> FunctionCodegen::loadUniform(const MemoryAccess& a, llvm::Type* element) {
   auto& c = b.getContext();
+  countUniform(a);
   BasicBlock* fast = BasicBlock::Create(c, "ld_fast", target_);
   BasicBlock* slow = BasicBlock::Create(c, "ld_slow", target_);
   BasicBlock* done = BasicBlock::Create(c, "ld_done", target_);
@@ -257,7 +258,9 @@ std::vector<Value*> FunctionCodegen::loadVarying(const MemoryAccess& a, llvm::Ty
     if (!avx512 || a.count > 1) is = b.CreateAnd(is, b.CreateICmpEQ(active, b.getInt32(~0u)));
     b.CreateCondBr(is, row, other);
     b.SetInsertPoint(row);
-    Value* p = scalarPointer(a, b.CreateExtractElement(a.address, uint64_t{0}));
+    Value* first = b.CreateExtractElement(a.address, uint64_t{0});
+    countRow(a, first);
+    Value* p = scalarPointer(a, first);
     std::vector<Value*> values;
     if (a.count > 1) {
       Value* all = b.CreateAlignedLoad(FixedVectorType::get(element, kWarpSize * a.count), p, llvm::Align(a.bytes * a.count));
@@ -271,10 +274,11 @@ std::vector<Value*> FunctionCodegen::loadVarying(const MemoryAccess& a, llvm::Ty
     } else {
       values.push_back(b.CreateAlignedLoad(vector, p, llvm::Align(a.bytes)));
     }
+    ways.push_back({b.GetInsertBlock(), std::move(values)});
     b.CreateBr(done);
-    ways.push_back({row, std::move(values)});
     b.SetInsertPoint(other);
   }
+  countScattered(a);
   if (avx512 && (a.bytes == 4 || a.bytes == 8)) {
     BasicBlock* gather = BasicBlock::Create(c, "ld_gather", target_);
     BasicBlock* slow = BasicBlock::Create(c, "ld_slow", target_);
@@ -312,6 +316,7 @@ std::vector<Value*> FunctionCodegen::loadVarying(const MemoryAccess& a, llvm::Ty
 
 void FunctionCodegen::storeUniform(const MemoryAccess& a, const std::vector<Value*>& values) {
   auto& c = b.getContext();
+  countUniform(a);
   BasicBlock* fast = BasicBlock::Create(c, "st_fast", target_);
   BasicBlock* slow = BasicBlock::Create(c, "st_slow", target_);
   BasicBlock* done = BasicBlock::Create(c, "st_done", target_);
@@ -355,7 +360,9 @@ void FunctionCodegen::storeVarying(const MemoryAccess& a, const std::vector<Valu
     if (!avx512 || a.count > 1) is = b.CreateAnd(is, full);
     b.CreateCondBr(is, row, other);
     b.SetInsertPoint(row);
-    Value* p = scalarPointer(a, b.CreateExtractElement(a.address, uint64_t{0}));
+    Value* first = b.CreateExtractElement(a.address, uint64_t{0});
+    countRow(a, first);
+    Value* p = scalarPointer(a, first);
     if (a.count > 1) {
       Value* all = rows[0];
       // Interleave pairwise: vectors of 32 lanes to one of 32 * count.
@@ -397,6 +404,7 @@ void FunctionCodegen::storeVarying(const MemoryAccess& a, const std::vector<Valu
     }
     b.SetInsertPoint(other);
   }
+  countScattered(a);
   if (avx512 && (a.bytes == 4 || a.bytes == 8)) {
     BasicBlock* scatter = BasicBlock::Create(c, "st_scatter", target_);
     BasicBlock* slow = BasicBlock::Create(c, "st_slow", target_);
@@ -439,7 +447,6 @@ void FunctionCodegen::emitLoad(const Instruction& in) {
   StateSpace space = in.space;
   if (isParamSpace(space)) space = StateSpace::none;
   MemoryAccess a = resolveAddress(in, in.operands[1], space, wide ? 8 : bytes, count);
-  if (countingMemory()) countAccess(in, a, false);
   llvm::Type* element = wide ? b.getInt64Ty() : scalarType(t);
   const bool scalar = a.uniform && a.space != Space::local;
   std::vector<Value*> values = scalar ? loadUniform(a, element) : loadVarying(a, element);
@@ -477,7 +484,6 @@ void FunctionCodegen::emitStore(const Instruction& in) {
   const bool ordered = in.has(Mod::volatile_) || in.has(Mod::relaxed) || in.has(Mod::release) || in.has(Mod::mmio);
   if (ordered) compilerFence();
   MemoryAccess a = resolveAddress(in, in.operands[0], in.space, wide ? 8 : bytes, count);
-  if (countingMemory()) countAccess(in, a, true);
   const Operand& d = in.operands[1];
   std::vector<Operand> parts;
   if (d.kind == Operand::Kind::vector) {

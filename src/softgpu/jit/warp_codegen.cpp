@@ -312,9 +312,7 @@ bool FunctionCodegen::emitMisc(const Instruction& in) {
       return true;
     case Opcode::prefetch: case Opcode::prefetchu: case Opcode::discard: case Opcode::applypriority:
     case Opcode::griddepcontrol: case Opcode::setmaxnreg:
-      return true;
-    case Opcode::pmevent:
-      if (counting()) countPmEvent(in);
+    case Opcode::pmevent:  // counted with its block
       return true;
     case Opcode::brkpt:
       markPosition(in);

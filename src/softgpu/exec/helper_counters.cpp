@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sectors, lines and wavefronts of scattered accesses.
+#include <algorithm>
+
+#include "softgpu/exec/counters.h"
+#include "softgpu/exec/helpers.h"
+#include "softgpu/exec/warp_state.h"
+
+namespace sonde::softgpu::exec {
+
+namespace {
+
+enum Kind : uint32_t { kLoad = 0, kStore = 1, kAtom = 2, kRed = 3 };
+
+// Distinct values of address >> shift. Most accesses go up from lane to lane,
+// where counting the changes is enough.
+uint32_t distinct(const uint64_t* address, uint32_t n, unsigned shift) {
+  uint32_t changes = 1;
+  bool ascending = true;
+  for (uint32_t i = 1; i < n; ++i) {
+    const uint64_t a = address[i - 1] >> shift, b = address[i] >> shift;
+    changes += a != b;
+    ascending &= a <= b;
+  }
+  if (ascending) return changes;
+  uint64_t sorted[kLanes];
+  for (uint32_t i = 0; i < n; ++i) sorted[i] = address[i] >> shift;
+  std::sort(sorted, sorted + n);
+  return static_cast<uint32_t>(std::unique(sorted, sorted + n) - sorted);
+}
+
+struct Banks {
+  uint32_t wavefronts = 0, groups = 0;
+};
+
+// Passes over the 32 banks of 4 bytes. 8-byte accesses go by half, 16-byte ones
+// by quarter warp.
+Banks passes(const uint64_t* address, uint32_t mask, uint32_t bytes) {
+  Banks result;
+  const uint32_t perGroup = bytes <= 4 ? 32 : bytes <= 8 ? 16 : 8;
+  const uint32_t words = bytes <= 4 ? 1 : bytes / 4;
+  for (uint32_t begin = 0; begin < kLanes; begin += perGroup) {
+    const uint32_t group = perGroup == 32 ? mask : mask >> begin & ((1u << perGroup) - 1);
+    if (!group) continue;
+    uint32_t used = 0;              // banks with a word
+    uint8_t count[32];
+    uint64_t word[32][32];          // distinct words of each bank
+    uint32_t most = 1;
+    for (uint32_t m = group; m; m &= m - 1) {
+      const uint64_t a = address[begin + static_cast<uint32_t>(__builtin_ctz(m))] >> 2;
+      for (uint32_t i = 0; i < words; ++i) {
+        const uint64_t w = a + i;
+        const auto bank = static_cast<uint32_t>(w & 31);
+        if (!(used >> bank & 1)) {
+          used |= 1u << bank;
+          count[bank] = 1;
+          word[bank][0] = w;
+          continue;
+        }
+        bool seen = false;
+        for (uint32_t k = 0; k < count[bank] && !seen; ++k) seen = word[bank][k] == w;
+        if (seen) continue;
+        word[bank][count[bank]++] = w;
+        most = std::max<uint32_t>(most, count[bank]);
+      }
+    }
+    result.wavefronts += most;
+    result.groups += 1;
+  }
+  return result;
+}
+
+void add(WarpState* w, RawCounter c, uint64_t n) { w->counters[static_cast<uint32_t>(c)] += n; }
+
+void countGlobal(WarpState* w, const uint64_t* lanes, uint32_t n, uint32_t kind) {
+  const uint32_t sectors = distinct(lanes, n, 5);
+  switch (kind) {
+    case kLoad:
+      add(w, RawCounter::global_load_sectors, sectors);
+      add(w, RawCounter::global_load_lines, distinct(lanes, n, 7));
+      return;
+    case kStore:
+      add(w, RawCounter::global_store_sectors, sectors);
+      add(w, RawCounter::global_store_lines, distinct(lanes, n, 7));
+      return;
+    case kAtom: add(w, RawCounter::global_atom_sectors, sectors); return;
+    default: add(w, RawCounter::global_red_sectors, sectors); return;
+  }
+}
+
+void countShared(WarpState* w, const uint64_t* address, uint32_t mask, uint32_t bytes, uint32_t kind) {
+  if (kind >= kAtom) return;
+  const Banks b = passes(address, mask, bytes);
+  add(w, kind == kLoad ? RawCounter::shared_load_wavefronts : RawCounter::shared_store_wavefronts, b.wavefronts);
+  add(w, kind == kLoad ? RawCounter::shared_load_bank_conflicts : RawCounter::shared_store_bank_conflicts, b.wavefronts - b.groups);
+}
+
+// On hardware the words of the 32 lanes lie side by side: word i of lane l at
+// (32 i + l) * 4.
+void countLocal(WarpState* w, const uint64_t* offset, uint32_t mask, uint32_t bytes, uint32_t kind) {
+  uint64_t sector[kLanes * 8];
+  uint32_t n = 0;
+  const uint32_t words = std::max(1u, bytes / 4);
+  for (uint32_t m = mask; m; m &= m - 1) {
+    const auto l = static_cast<uint32_t>(__builtin_ctz(m));
+    for (uint32_t i = 0; i < words; ++i) sector[n++] = (offset[l] / 4 + i) * 4 + l / 8;
+  }
+  std::sort(sector, sector + n);
+  const auto count = static_cast<uint64_t>(std::unique(sector, sector + n) - sector);
+  add(w, kind == kStore ? RawCounter::local_store_sectors : RawCounter::local_load_sectors, count);
+}
+
+// what: space | kind << 4 | generic << 6 | bytes << 8. Requests of accesses
+// with a space of their own are counted by the code; generic ones here.
+void countAccess(WarpState* w, const uint64_t* address, uint32_t mask, uint32_t what) {
+  const uint32_t space = what & 15, kind = what >> 4 & 3, bytes = what >> 8;
+  const bool generic = what >> 6 & 1;
+  if (!mask) return;
+  if (space == 1) {
+    countShared(w, address, mask, bytes, kind);
+    return;
+  }
+  if (space == 2) {
+    countLocal(w, address, mask, bytes, kind);
+    return;
+  }
+  uint64_t lanes[kLanes];
+  if (!generic) {
+    uint32_t n = 0;
+    for (uint32_t m = mask; m; m &= m - 1) lanes[n++] = address[__builtin_ctz(m)];
+    countGlobal(w, lanes, n, kind);
+    return;
+  }
+  // Each space that is hit makes a request of its own.
+  uint32_t shared = 0, local = 0;
+  uint64_t offset[kLanes];
+  for (uint32_t m = mask; m; m &= m - 1) {
+    const auto l = static_cast<uint32_t>(__builtin_ctz(m));
+    if (address[l] - w->sharedWindowBase < w->sharedWindowSize) {
+      shared |= 1u << l;
+      offset[l] = address[l] - w->sharedBase;
+    } else if (address[l] - w->localWindowBase < w->localWindowSize) {
+      local |= 1u << l;
+      offset[l] = address[l] - w->localBase - l * w->localStride;
+    }
+  }
+  uint32_t n = 0;
+  for (uint32_t m = mask & ~(shared | local); m; m &= m - 1) lanes[n++] = address[__builtin_ctz(m)];
+  if (shared) {
+    const auto threads = static_cast<uint64_t>(__builtin_popcount(shared));
+    add(w, kind == kLoad ? RawCounter::shared_load_requests : kind == kStore ? RawCounter::shared_store_requests : RawCounter::shared_atom_requests, 1);
+    if (kind == kLoad) add(w, RawCounter::shared_load_bytes, threads * bytes);
+    if (kind == kStore) add(w, RawCounter::shared_store_bytes, threads * bytes);
+    countShared(w, offset, shared, bytes, kind);
+  }
+  if (local) {
+    add(w, kind == kStore ? RawCounter::local_store_requests : RawCounter::local_load_requests, 1);
+    countLocal(w, offset, local, bytes, kind);
+  }
+  if (!n) return;
+  if (kind == kAtom || kind == kRed) {
+    add(w, kind == kAtom ? RawCounter::global_atom_requests : RawCounter::global_red_requests, 1);
+    add(w, kind == kAtom ? RawCounter::global_atom_threads : RawCounter::global_red_threads, n);
+  } else {
+    add(w, kind == kLoad ? RawCounter::global_load_requests : RawCounter::global_store_requests, 1);
+    add(w, kind == kLoad ? RawCounter::global_load_bytes : RawCounter::global_store_bytes, uint64_t{n} * bytes);
+    const uint32_t log = bytes <= 1 ? 0 : bytes <= 2 ? 1 : bytes <= 4 ? 2 : bytes <= 8 ? 3 : 4;
+    const auto first = static_cast<uint32_t>(kind == kLoad ? RawCounter::gld_inst_8bit : RawCounter::gst_inst_8bit);
+    add(w, static_cast<RawCounter>(first + log), n);
+  }
+  countGlobal(w, lanes, n, kind);
+}
+
+}  // namespace
+
+std::span<const jit::RuntimeSymbol> counterHelpers() {
+  static const jit::RuntimeSymbol symbols[] = {
+      {"sonde_count_access", reinterpret_cast<void*>(&countAccess)},
+  };
+  return symbols;
+}
+
+}  // namespace sonde::softgpu::exec
