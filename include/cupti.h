@@ -13,19 +13,15 @@
 #define _CUPTI_H_
 
 #include <cuda.h>
-
-#include <cupti_result.h>
-#include <cupti_version.h>
-
 #include <cupti_activity.h>
 #include <cupti_callbacks.h>
+#include <cupti_driver_cbid.h>
 #include <cupti_events.h>
 #include <cupti_metrics.h>
-
-#include <cupti_driver_cbid.h>
 #include <cupti_nvtx_cbid.h>
+#include <cupti_result.h>
 #include <cupti_runtime_cbid.h>
-
+#include <cupti_version.h>
 #include <generated_cuda_meta.h>
 #include <generated_cuda_runtime_api_meta.h>
 

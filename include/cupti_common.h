@@ -28,7 +28,7 @@
 
 /* The size of a parameter structure up to and with its last member: what a
  * client writes to structSize, so that later releases may append members. */
-#define SONDE_SIZE_UP_TO(type, last) (offsetof(type, last) + sizeof(((type *)0)->last))
+#define SONDE_SIZE_UP_TO(type, last) (offsetof(type, last) + sizeof(((type*)0)->last))
 #ifndef CUPTI_PROFILER_STRUCT_SIZE
 #define CUPTI_PROFILER_STRUCT_SIZE(type, last) SONDE_SIZE_UP_TO(type, last)
 #endif

@@ -20,33 +20,33 @@ typedef cuFloatComplex cuComplex;
 #define SONDE_COMPLEX_FUNCTION static __inline__ __host__ __device__
 
 /* One precision: type, element type, and the names of its functions. */
-#define SONDE_COMPLEX(T, R, make, real, imag, conj, add, sub, mul, div, abs, fma, fabsR, hypotR)                 \
-  SONDE_COMPLEX_FUNCTION R real(T a) { return a.x; }                                                             \
-  SONDE_COMPLEX_FUNCTION R imag(T a) { return a.y; }                                                             \
-  SONDE_COMPLEX_FUNCTION T make(R re, R im) {                                                                    \
-    T result;                                                                                                    \
-    result.x = re;                                                                                               \
-    result.y = im;                                                                                               \
-    return result;                                                                                               \
-  }                                                                                                              \
-  SONDE_COMPLEX_FUNCTION T conj(T a) { return make(a.x, -a.y); }                                                 \
-  SONDE_COMPLEX_FUNCTION T add(T a, T b) { return make(a.x + b.x, a.y + b.y); }                                  \
-  SONDE_COMPLEX_FUNCTION T sub(T a, T b) { return make(a.x - b.x, a.y - b.y); }                                  \
-  SONDE_COMPLEX_FUNCTION T mul(T a, T b) { return make(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }          \
-  /* Divides by the larger part of b first. */                                                                   \
-  SONDE_COMPLEX_FUNCTION T div(T a, T b) {                                                                       \
-    if (fabsR(b.x) >= fabsR(b.y)) {                                                                              \
-      const R ratio = b.y / b.x, whole = b.x + b.y * ratio;                                                      \
-      return make((a.x + a.y * ratio) / whole, (a.y - a.x * ratio) / whole);                                     \
-    } else {                                                                                                     \
-      const R ratio = b.x / b.y, whole = b.x * ratio + b.y;                                                      \
-      return make((a.x * ratio + a.y) / whole, (a.y * ratio - a.x) / whole);                                     \
-    }                                                                                                            \
-  }                                                                                                              \
-  SONDE_COMPLEX_FUNCTION R abs(T a) { return hypotR(a.x, a.y); }                                                 \
-  /* a * b + c */                                                                                                \
-  SONDE_COMPLEX_FUNCTION T fma(T a, T b, T c) {                                                                  \
-    return make((a.x * b.x + c.x) - a.y * b.y, (a.x * b.y + c.y) + a.y * b.x);                                   \
+#define SONDE_COMPLEX(T, R, make, real, imag, conj, add, sub, mul, div, abs, fma, fabsR, hypotR)        \
+  SONDE_COMPLEX_FUNCTION R real(T a) { return a.x; }                                                    \
+  SONDE_COMPLEX_FUNCTION R imag(T a) { return a.y; }                                                    \
+  SONDE_COMPLEX_FUNCTION T make(R re, R im) {                                                           \
+    T result;                                                                                           \
+    result.x = re;                                                                                      \
+    result.y = im;                                                                                      \
+    return result;                                                                                      \
+  }                                                                                                     \
+  SONDE_COMPLEX_FUNCTION T conj(T a) { return make(a.x, -a.y); }                                        \
+  SONDE_COMPLEX_FUNCTION T add(T a, T b) { return make(a.x + b.x, a.y + b.y); }                         \
+  SONDE_COMPLEX_FUNCTION T sub(T a, T b) { return make(a.x - b.x, a.y - b.y); }                         \
+  SONDE_COMPLEX_FUNCTION T mul(T a, T b) { return make(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); } \
+  /* Divides by the larger part of b first. */                                                          \
+  SONDE_COMPLEX_FUNCTION T div(T a, T b) {                                                              \
+    if (fabsR(b.x) >= fabsR(b.y)) {                                                                     \
+      const R ratio = b.y / b.x, whole = b.x + b.y * ratio;                                             \
+      return make((a.x + a.y * ratio) / whole, (a.y - a.x * ratio) / whole);                            \
+    } else {                                                                                            \
+      const R ratio = b.x / b.y, whole = b.x * ratio + b.y;                                             \
+      return make((a.x * ratio + a.y) / whole, (a.y * ratio - a.x) / whole);                            \
+    }                                                                                                   \
+  }                                                                                                     \
+  SONDE_COMPLEX_FUNCTION R abs(T a) { return hypotR(a.x, a.y); }                                        \
+  /* a * b + c */                                                                                       \
+  SONDE_COMPLEX_FUNCTION T fma(T a, T b, T c) {                                                         \
+    return make((a.x * b.x + c.x) - a.y * b.y, (a.x * b.y + c.y) + a.y * b.x);                          \
   }
 SONDE_COMPLEX(cuFloatComplex, float, make_cuFloatComplex, cuCrealf, cuCimagf, cuConjf, cuCaddf, cuCsubf, cuCmulf,
               cuCdivf, cuCabsf, cuCfmaf, fabsf, hypotf)

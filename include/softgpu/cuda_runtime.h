@@ -7,10 +7,10 @@
 #ifndef __CUDA_RUNTIME_H__
 #define __CUDA_RUNTIME_H__
 
-#include "crt/host_config.h"
-#include "crt/host_defines.h"
 #include "builtin_types.h"
 #include "channel_descriptor.h"
+#include "crt/host_config.h"
+#include "crt/host_defines.h"
 #include "cuda_runtime_api.h"
 #include "driver_functions.h"
 #include "library_types.h"
@@ -28,135 +28,134 @@
 #if defined(__CUDA__) || defined(__CUDACC__)
 /* What clang calls for the configuration in <<<…>>>. */
 extern "C" unsigned int __cudaPushCallConfiguration(dim3 gridDim, dim3 blockDim, size_t sharedMem = 0,
-                                                    struct CUstream_st *stream = 0);
+                                                    struct CUstream_st* stream = 0);
 #endif
 
-#include "cuda_runtime_occupancy.h"
-
 #include <utility>
+
+#include "cuda_runtime_occupancy.h"
 
 /* ---------------------------------------------------------------- launches -- */
 
 template <class T>
-static inline __host__ cudaError_t cudaLaunchKernel(T *func, dim3 gridDim, dim3 blockDim, void **args,
+static inline __host__ cudaError_t cudaLaunchKernel(T* func, dim3 gridDim, dim3 blockDim, void** args,
                                                     size_t sharedMem = 0, cudaStream_t stream = 0) {
-  return ::cudaLaunchKernel(reinterpret_cast<const void *>(func), gridDim, blockDim, args, sharedMem, stream);
+  return ::cudaLaunchKernel(reinterpret_cast<const void*>(func), gridDim, blockDim, args, sharedMem, stream);
 }
 
 template <class T>
-static inline __host__ cudaError_t cudaLaunchCooperativeKernel(T *func, dim3 gridDim, dim3 blockDim, void **args,
+static inline __host__ cudaError_t cudaLaunchCooperativeKernel(T* func, dim3 gridDim, dim3 blockDim, void** args,
                                                                size_t sharedMem = 0, cudaStream_t stream = 0) {
-  return ::cudaLaunchCooperativeKernel(reinterpret_cast<const void *>(func), gridDim, blockDim, args, sharedMem,
-                                       stream);
+  return ::cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(func), gridDim, blockDim, args, sharedMem, stream);
 }
 
 namespace sonde_detail {
 // The arguments, converted to the kernel's parameter types, live for the call.
 template <class... Parameters>
-inline cudaError_t launchWith(const cudaLaunchConfig_t *config, const void *kernel, Parameters... parameters) {
-  void *pointers[sizeof...(Parameters) + 1] = {const_cast<void *>(static_cast<const volatile void *>(&parameters))...,
+inline cudaError_t launchWith(const cudaLaunchConfig_t* config, const void* kernel, Parameters... parameters) {
+  void* pointers[sizeof...(Parameters) + 1] = {const_cast<void*>(static_cast<const volatile void*>(&parameters))...,
                                                nullptr};
   return ::cudaLaunchKernelExC(config, kernel, pointers);
 }
 }  // namespace sonde_detail
 
 template <typename... Parameters, typename... Arguments>
-static inline __host__ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...),
-                                                      Arguments &&...args) {
-  return sonde_detail::launchWith<Parameters...>(config, reinterpret_cast<const void *>(kernel),
+static inline __host__ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
+                                                      Arguments&&... args) {
+  return sonde_detail::launchWith<Parameters...>(config, reinterpret_cast<const void*>(kernel),
                                                  static_cast<Parameters>(std::forward<Arguments>(args))...);
 }
 
 /** A library's kernel: the arguments must have exactly the parameters' types. */
 template <typename... Arguments>
-static inline __host__ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, const cudaKernel_t kernel,
-                                                      Arguments &&...args) {
-  return sonde_detail::launchWith<std::decay_t<Arguments>...>(config, static_cast<const void *>(kernel),
+static inline __host__ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, const cudaKernel_t kernel,
+                                                      Arguments&&... args) {
+  return sonde_detail::launchWith<std::decay_t<Arguments>...>(config, static_cast<const void*>(kernel),
                                                               std::forward<Arguments>(args)...);
 }
 
 /* ------------------------------------------------------------------ events -- */
 
-static inline __host__ cudaError_t cudaEventCreate(cudaEvent_t *event, unsigned int flags) {
+static inline __host__ cudaError_t cudaEventCreate(cudaEvent_t* event, unsigned int flags) {
   return ::cudaEventCreateWithFlags(event, flags);
 }
 
 /* ------------------------------------------------------------------ memory -- */
 
-static inline __host__ cudaError_t cudaMallocHost(void **ptr, size_t size, unsigned int flags) {
+static inline __host__ cudaError_t cudaMallocHost(void** ptr, size_t size, unsigned int flags) {
   return ::cudaHostAlloc(ptr, size, flags);
 }
 
 template <class T>
-static inline __host__ cudaError_t cudaMalloc(T **devPtr, size_t size) {
-  return ::cudaMalloc(reinterpret_cast<void **>(devPtr), size);
+static inline __host__ cudaError_t cudaMalloc(T** devPtr, size_t size) {
+  return ::cudaMalloc(reinterpret_cast<void**>(devPtr), size);
 }
 
 template <class T>
-static inline __host__ cudaError_t cudaMallocHost(T **ptr, size_t size, unsigned int flags = 0) {
-  return ::cudaHostAlloc(reinterpret_cast<void **>(ptr), size, flags);
+static inline __host__ cudaError_t cudaMallocHost(T** ptr, size_t size, unsigned int flags = 0) {
+  return ::cudaHostAlloc(reinterpret_cast<void**>(ptr), size, flags);
 }
 
 template <class T>
-static inline __host__ cudaError_t cudaHostAlloc(T **ptr, size_t size, unsigned int flags) {
-  return ::cudaHostAlloc(reinterpret_cast<void **>(ptr), size, flags);
+static inline __host__ cudaError_t cudaHostAlloc(T** ptr, size_t size, unsigned int flags) {
+  return ::cudaHostAlloc(reinterpret_cast<void**>(ptr), size, flags);
 }
 
 template <class T>
-static inline __host__ cudaError_t cudaHostGetDevicePointer(T **pDevice, void *pHost, unsigned int flags) {
-  return ::cudaHostGetDevicePointer(reinterpret_cast<void **>(pDevice), pHost, flags);
+static inline __host__ cudaError_t cudaHostGetDevicePointer(T** pDevice, void* pHost, unsigned int flags) {
+  return ::cudaHostGetDevicePointer(reinterpret_cast<void**>(pDevice), pHost, flags);
 }
 
 template <class T>
-static inline __host__ cudaError_t cudaMallocManaged(T **devPtr, size_t size,
+static inline __host__ cudaError_t cudaMallocManaged(T** devPtr, size_t size,
                                                      unsigned int flags = cudaMemAttachGlobal) {
-  return ::cudaMallocManaged(reinterpret_cast<void **>(devPtr), size, flags);
+  return ::cudaMallocManaged(reinterpret_cast<void**>(devPtr), size, flags);
 }
 
 template <class T>
-static inline __host__ cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, T *devPtr, size_t length = 0,
+static inline __host__ cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, T* devPtr, size_t length = 0,
                                                             unsigned int flags = cudaMemAttachSingle) {
-  return ::cudaStreamAttachMemAsync(stream, static_cast<void *>(devPtr), length, flags);
+  return ::cudaStreamAttachMemAsync(stream, static_cast<void*>(devPtr), length, flags);
 }
 
 template <class T>
-static inline __host__ cudaError_t cudaMallocPitch(T **devPtr, size_t *pitch, size_t width, size_t height) {
-  return ::cudaMallocPitch(reinterpret_cast<void **>(devPtr), pitch, width, height);
+static inline __host__ cudaError_t cudaMallocPitch(T** devPtr, size_t* pitch, size_t width, size_t height) {
+  return ::cudaMallocPitch(reinterpret_cast<void**>(devPtr), pitch, width, height);
 }
 
-static inline __host__ cudaError_t cudaMallocAsync(void **ptr, size_t size, cudaMemPool_t memPool,
+static inline __host__ cudaError_t cudaMallocAsync(void** ptr, size_t size, cudaMemPool_t memPool,
                                                    cudaStream_t stream) {
   return ::cudaMallocFromPoolAsync(ptr, size, memPool, stream);
 }
 
 template <class T>
-static inline __host__ cudaError_t cudaMallocAsync(T **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) {
-  return ::cudaMallocFromPoolAsync(reinterpret_cast<void **>(ptr), size, memPool, stream);
+static inline __host__ cudaError_t cudaMallocAsync(T** ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) {
+  return ::cudaMallocFromPoolAsync(reinterpret_cast<void**>(ptr), size, memPool, stream);
 }
 
 template <class T>
-static inline __host__ cudaError_t cudaMallocAsync(T **ptr, size_t size, cudaStream_t stream) {
-  return ::cudaMallocAsync(reinterpret_cast<void **>(ptr), size, stream);
+static inline __host__ cudaError_t cudaMallocAsync(T** ptr, size_t size, cudaStream_t stream) {
+  return ::cudaMallocAsync(reinterpret_cast<void**>(ptr), size, stream);
 }
 
 template <class T>
-static inline __host__ cudaError_t cudaMallocFromPoolAsync(T **ptr, size_t size, cudaMemPool_t memPool,
+static inline __host__ cudaError_t cudaMallocFromPoolAsync(T** ptr, size_t size, cudaMemPool_t memPool,
                                                            cudaStream_t stream) {
-  return ::cudaMallocFromPoolAsync(reinterpret_cast<void **>(ptr), size, memPool, stream);
+  return ::cudaMallocFromPoolAsync(reinterpret_cast<void**>(ptr), size, memPool, stream);
 }
 
 template <class T, class U>
-static inline __host__ cudaError_t cudaMemcpyBatchAsync(T *const *dsts, U *const *srcs, const size_t *sizes,
-                                                        size_t count, struct cudaMemcpyAttributes *attrs,
-                                                        size_t *attrsIdxs, size_t numAttrs, cudaStream_t stream) {
-  return ::cudaMemcpyBatchAsync(const_cast<void *const *>(reinterpret_cast<const void *const *>(dsts)),
-                                reinterpret_cast<const void *const *>(srcs), sizes, count, attrs, attrsIdxs, numAttrs,
+static inline __host__ cudaError_t cudaMemcpyBatchAsync(T* const* dsts, U* const* srcs, const size_t* sizes,
+                                                        size_t count, struct cudaMemcpyAttributes* attrs,
+                                                        size_t* attrsIdxs, size_t numAttrs, cudaStream_t stream) {
+  return ::cudaMemcpyBatchAsync(const_cast<void* const*>(reinterpret_cast<const void* const*>(dsts)),
+                                reinterpret_cast<const void* const*>(srcs), sizes, count, attrs, attrsIdxs, numAttrs,
                                 stream);
 }
 
 /** One set of attributes for all copies. */
 template <class T, class U>
-static inline __host__ cudaError_t cudaMemcpyBatchAsync(T *const *dsts, U *const *srcs, const size_t *sizes,
+static inline __host__ cudaError_t cudaMemcpyBatchAsync(T* const* dsts, U* const* srcs, const size_t* sizes,
                                                         size_t count, struct cudaMemcpyAttributes attr,
                                                         cudaStream_t stream) {
   size_t first = 0;
@@ -164,48 +163,48 @@ static inline __host__ cudaError_t cudaMemcpyBatchAsync(T *const *dsts, U *const
 }
 
 template <class T>
-static inline __host__ cudaError_t cudaMemPrefetchBatchAsync(T **dptrs, size_t *sizes, size_t count,
-                                                             struct cudaMemLocation *prefetchLocs,
-                                                             size_t *prefetchLocIdxs, size_t numPrefetchLocs,
+static inline __host__ cudaError_t cudaMemPrefetchBatchAsync(T** dptrs, size_t* sizes, size_t count,
+                                                             struct cudaMemLocation* prefetchLocs,
+                                                             size_t* prefetchLocIdxs, size_t numPrefetchLocs,
                                                              unsigned long long flags, cudaStream_t stream) {
-  return ::cudaMemPrefetchBatchAsync(reinterpret_cast<void **>(dptrs), sizes, count, prefetchLocs, prefetchLocIdxs,
+  return ::cudaMemPrefetchBatchAsync(reinterpret_cast<void**>(dptrs), sizes, count, prefetchLocs, prefetchLocIdxs,
                                      numPrefetchLocs, flags, stream);
 }
 
 /** One location for all ranges. */
 template <class T>
-static inline __host__ cudaError_t cudaMemPrefetchBatchAsync(T **dptrs, size_t *sizes, size_t count,
+static inline __host__ cudaError_t cudaMemPrefetchBatchAsync(T** dptrs, size_t* sizes, size_t count,
                                                              struct cudaMemLocation prefetchLocs,
                                                              unsigned long long flags, cudaStream_t stream) {
   size_t first = 0;
-  return ::cudaMemPrefetchBatchAsync(reinterpret_cast<void **>(dptrs), sizes, count, &prefetchLocs, &first, 1, flags,
+  return ::cudaMemPrefetchBatchAsync(reinterpret_cast<void**>(dptrs), sizes, count, &prefetchLocs, &first, 1, flags,
                                      stream);
 }
 
 /* ---------------------------------------------------------------- libraries -- */
 
 template <class T>
-static inline __host__ cudaError_t cudaLibraryGetGlobal(T **dptr, size_t *bytes, cudaLibrary_t library,
-                                                        const char *name) {
-  return ::cudaLibraryGetGlobal(reinterpret_cast<void **>(dptr), bytes, library, name);
+static inline __host__ cudaError_t cudaLibraryGetGlobal(T** dptr, size_t* bytes, cudaLibrary_t library,
+                                                        const char* name) {
+  return ::cudaLibraryGetGlobal(reinterpret_cast<void**>(dptr), bytes, library, name);
 }
 
 template <class T>
-static inline __host__ cudaError_t cudaLibraryGetManaged(T **dptr, size_t *bytes, cudaLibrary_t library,
-                                                         const char *name) {
-  return ::cudaLibraryGetManaged(reinterpret_cast<void **>(dptr), bytes, library, name);
+static inline __host__ cudaError_t cudaLibraryGetManaged(T** dptr, size_t* bytes, cudaLibrary_t library,
+                                                         const char* name) {
+  return ::cudaLibraryGetManaged(reinterpret_cast<void**>(dptr), bytes, library, name);
 }
 
 template <class T>
-static inline __host__ cudaError_t cudaLibraryGetUnifiedFunction(T **fptr, cudaLibrary_t library, const char *symbol) {
-  return ::cudaLibraryGetUnifiedFunction(reinterpret_cast<void **>(fptr), library, symbol);
+static inline __host__ cudaError_t cudaLibraryGetUnifiedFunction(T** fptr, cudaLibrary_t library, const char* symbol) {
+  return ::cudaLibraryGetUnifiedFunction(reinterpret_cast<void**>(fptr), library, symbol);
 }
 
 /* ------------------------------------------------------------------- graphs -- */
 
 /** The form of before CUDA 12, with a log that this one leaves empty. */
-static inline __host__ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *pGraphExec, cudaGraph_t graph,
-                                                        cudaGraphNode_t *pErrorNode, char *pLogBuffer,
+static inline __host__ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* pGraphExec, cudaGraph_t graph,
+                                                        cudaGraphNode_t* pErrorNode, char* pLogBuffer,
                                                         size_t bufferSize) {
   if (pErrorNode) *pErrorNode = 0;
   if (pLogBuffer && bufferSize) pLogBuffer[0] = 0;

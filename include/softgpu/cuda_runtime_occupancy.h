@@ -11,18 +11,18 @@
 #if defined(__cplusplus)
 
 template <class T>
-static inline __host__ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, T func, int blockSize,
+static inline __host__ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* numBlocks, T func, int blockSize,
                                                                                  size_t dynamicSMemSize) {
-  return ::cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, reinterpret_cast<const void *>(func),
+  return ::cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, reinterpret_cast<const void*>(func),
                                                                   blockSize, dynamicSMemSize, cudaOccupancyDefault);
 }
 
 template <class T>
-static inline __host__ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, T func,
+static inline __host__ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlocks, T func,
                                                                                           int blockSize,
                                                                                           size_t dynamicSMemSize,
                                                                                           unsigned int flags) {
-  return ::cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, reinterpret_cast<const void *>(func),
+  return ::cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, reinterpret_cast<const void*>(func),
                                                                   blockSize, dynamicSMemSize, flags);
 }
 
@@ -31,7 +31,7 @@ static inline __host__ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor
  * shared memory a block of that size needs. blockSizeLimit 0: no limit. */
 template <class SharedFor, class T>
 static inline __host__ cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMemWithFlags(
-    int *minGridSize, int *blockSize, T func, SharedFor sharedFor, int blockSizeLimit = 0, unsigned int flags = 0) {
+    int* minGridSize, int* blockSize, T func, SharedFor sharedFor, int blockSizeLimit = 0, unsigned int flags = 0) {
   if (!minGridSize || !blockSize || !func) return cudaErrorInvalidValue;
   int device = 0, threadsPerSm = 0, warp = 0, perBlock = 0, sms = 0;
   struct cudaFuncAttributes attributes;
@@ -40,7 +40,7 @@ static inline __host__ cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMe
   if (!error) error = ::cudaDeviceGetAttribute(&warp, cudaDevAttrWarpSize, device);
   if (!error) error = ::cudaDeviceGetAttribute(&perBlock, cudaDevAttrMaxThreadsPerBlock, device);
   if (!error) error = ::cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device);
-  if (!error) error = ::cudaFuncGetAttributes(&attributes, reinterpret_cast<const void *>(func));
+  if (!error) error = ::cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(func));
   if (error) return error;
 
   int limit = perBlock < attributes.maxThreadsPerBlock ? perBlock : attributes.maxThreadsPerBlock;
@@ -50,7 +50,7 @@ static inline __host__ cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMe
   for (int rounded = (limit + warp - 1) / warp * warp; rounded > 0; rounded -= warp) {
     const int size = rounded < limit ? rounded : limit;
     int blocks = 0;
-    error = ::cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, reinterpret_cast<const void *>(func), size,
+    error = ::cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, reinterpret_cast<const void*>(func), size,
                                                                      sharedFor(size), flags);
     if (error) return error;
     if (blocks * size > bestThreads) {
@@ -66,7 +66,7 @@ static inline __host__ cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMe
 }
 
 template <class SharedFor, class T>
-static inline __host__ cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMem(int *minGridSize, int *blockSize,
+static inline __host__ cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMem(int* minGridSize, int* blockSize,
                                                                                   T func, SharedFor sharedFor,
                                                                                   int blockSizeLimit = 0) {
   return cudaOccupancyMaxPotentialBlockSizeVariableSMemWithFlags(minGridSize, blockSize, func, sharedFor,
@@ -82,7 +82,7 @@ struct FixedShared {
 }  // namespace sonde_detail
 
 template <class T>
-static inline __host__ cudaError_t cudaOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize, T func,
+static inline __host__ cudaError_t cudaOccupancyMaxPotentialBlockSizeWithFlags(int* minGridSize, int* blockSize, T func,
                                                                                size_t dynamicSMemSize = 0,
                                                                                int blockSizeLimit = 0,
                                                                                unsigned int flags = 0) {
@@ -91,7 +91,7 @@ static inline __host__ cudaError_t cudaOccupancyMaxPotentialBlockSizeWithFlags(i
 }
 
 template <class T>
-static inline __host__ cudaError_t cudaOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, T func,
+static inline __host__ cudaError_t cudaOccupancyMaxPotentialBlockSize(int* minGridSize, int* blockSize, T func,
                                                                       size_t dynamicSMemSize = 0,
                                                                       int blockSizeLimit = 0) {
   return cudaOccupancyMaxPotentialBlockSizeWithFlags(minGridSize, blockSize, func, dynamicSMemSize, blockSizeLimit,
@@ -99,22 +99,22 @@ static inline __host__ cudaError_t cudaOccupancyMaxPotentialBlockSize(int *minGr
 }
 
 template <class T>
-static inline __host__ cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, T *func,
+static inline __host__ cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, T* func,
                                                                              int numBlocks, int blockSize) {
-  return ::cudaOccupancyAvailableDynamicSMemPerBlock(dynamicSmemSize, reinterpret_cast<const void *>(func), numBlocks,
+  return ::cudaOccupancyAvailableDynamicSMemPerBlock(dynamicSmemSize, reinterpret_cast<const void*>(func), numBlocks,
                                                      blockSize);
 }
 
 template <class T>
-static inline __host__ cudaError_t cudaOccupancyMaxPotentialClusterSize(int *clusterSize, T *func,
-                                                                        const cudaLaunchConfig_t *config) {
-  return ::cudaOccupancyMaxPotentialClusterSize(clusterSize, reinterpret_cast<const void *>(func), config);
+static inline __host__ cudaError_t cudaOccupancyMaxPotentialClusterSize(int* clusterSize, T* func,
+                                                                        const cudaLaunchConfig_t* config) {
+  return ::cudaOccupancyMaxPotentialClusterSize(clusterSize, reinterpret_cast<const void*>(func), config);
 }
 
 template <class T>
-static inline __host__ cudaError_t cudaOccupancyMaxActiveClusters(int *numClusters, T *func,
-                                                                  const cudaLaunchConfig_t *config) {
-  return ::cudaOccupancyMaxActiveClusters(numClusters, reinterpret_cast<const void *>(func), config);
+static inline __host__ cudaError_t cudaOccupancyMaxActiveClusters(int* numClusters, T* func,
+                                                                  const cudaLaunchConfig_t* config) {
+  return ::cudaOccupancyMaxActiveClusters(numClusters, reinterpret_cast<const void*>(func), config);
 }
 
 #endif /* __cplusplus */

@@ -8,11 +8,6 @@
 #include "crt/host_defines.h"
 
 /** How a conversion rounds. CUDA 2.0. */
-enum __device_builtin__ cudaRoundMode {
-  cudaRoundNearest,
-  cudaRoundZero,
-  cudaRoundPosInf,
-  cudaRoundMinInf
-};
+enum __device_builtin__ cudaRoundMode { cudaRoundNearest, cudaRoundZero, cudaRoundPosInf, cudaRoundMinInf };
 
 #endif /* __DEVICE_TYPES_H__ */

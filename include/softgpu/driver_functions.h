@@ -8,7 +8,7 @@
 #include "builtin_types.h"
 
 /** Memory at d with rows p bytes apart, xsz bytes wide and ysz rows high. */
-static __inline__ __host__ struct cudaPitchedPtr make_cudaPitchedPtr(void *d, size_t p, size_t xsz, size_t ysz) {
+static __inline__ __host__ struct cudaPitchedPtr make_cudaPitchedPtr(void* d, size_t p, size_t xsz, size_t ysz) {
   struct cudaPitchedPtr result = {d, p, xsz, ysz};
   return result;
 }

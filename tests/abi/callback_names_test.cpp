@@ -2,13 +2,13 @@
 // Callback ids and names: numbers known from CUPTI's public headers, the
 // agreement with the headers' enumerations, and with the vendor's library where
 // it is installed.
+#include "core/generated/callback_names.h"
+
 #include <cupti.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
-
-#include "core/generated/callback_names.h"
 
 namespace sonde::core {
 namespace {

@@ -37,13 +37,18 @@ int main(int argc, char** argv) {
   Dl_info info;
   check(cuptiGetVersion(&version) == CUPTI_SUCCESS && version == CUPTI_API_VERSION, "cuptiGetVersion gives 130001");
   check(dladdr((void*)(size_t)&cuptiGetVersion, &info) != 0, "dladdr");
-  check(argc > 1 && dlsym(RTLD_DEFAULT, "cuptiClockControlLock") != NULL, "the library is ours: it has cuptiClockControlLock");
+  check(argc > 1 && dlsym(RTLD_DEFAULT, "cuptiClockControlLock") != NULL,
+        "the library is ours: it has cuptiClockControlLock");
   check(cuptiGetResultString(CUPTI_ERROR_INVALID_KIND, &text) == CUPTI_SUCCESS &&
-            strcmp(text, "CUPTI_ERROR_INVALID_KIND") == 0, "cuptiGetResultString");
+            strcmp(text, "CUPTI_ERROR_INVALID_KIND") == 0,
+        "cuptiGetResultString");
   check(cuptiGetCallbackName(CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000, &text) ==
-                CUPTI_SUCCESS && strcmp(text, "cudaLaunchKernel_v7000") == 0, "cuptiGetCallbackName");
+                CUPTI_SUCCESS &&
+            strcmp(text, "cudaLaunchKernel_v7000") == 0,
+        "cuptiGetCallbackName");
   check(cuptiGetTimestamp(&before) == CUPTI_SUCCESS && cuptiGetTimestamp(&after) == CUPTI_SUCCESS && after >= before &&
-            before > 1500000000ull * 1000000000ull, "cuptiGetTimestamp: nanoseconds since the epoch, never backwards");
+            before > 1500000000ull * 1000000000ull,
+        "cuptiGetTimestamp: nanoseconds since the epoch, never backwards");
   check(cuptiActivityRegisterCallbacks(requested, completed) == CUPTI_SUCCESS, "cuptiActivityRegisterCallbacks");
   check(cuptiActivityRegisterCallbacks(NULL, completed) == CUPTI_ERROR_INVALID_PARAMETER, "a NULL callback is refused");
   check(cuptiActivityGetNumDroppedRecords(NULL, 0, &dropped) == CUPTI_SUCCESS && dropped == 0, "nothing was dropped");

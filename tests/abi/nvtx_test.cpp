@@ -24,7 +24,8 @@ std::vector<std::string> calls;
 int pushA(const char* message) { return calls.push_back(std::string("push ") + message), 3; }
 int pop() { return calls.push_back("pop"), 4; }
 nvtxRangeId_t startEx(nvtxDomainHandle_t domain, const nvtxEventAttributes_t* attributes) {
-  calls.push_back(std::string("start ") + attributes->message.ascii + " " + std::to_string(attributes->payload.llValue));
+  calls.push_back(std::string("start ") + attributes->message.ascii + " " +
+                  std::to_string(attributes->payload.llValue));
   return reinterpret_cast<uintptr_t>(domain) + 1;
 }
 nvtxDomainHandle_t createA(const char* name) {
@@ -72,7 +73,8 @@ TEST(Nvtx, AToolHearsTheCallsItAskedFor) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(loaded, 1);
   EXPECT_EQ(version, 3u);
-  EXPECT_EQ(std::vector<unsigned int>(tableSizes + 1, tableSizes + 7), std::vector<unsigned int>({16, 9, 15, 7, 16, 7}));
+  EXPECT_EQ(std::vector<unsigned int>(tableSizes + 1, tableSizes + 7),
+            std::vector<unsigned int>({16, 9, 15, 7, 16, 7}));
 
   EXPECT_EQ(nvtxRangePush("outer"), 3);
   EXPECT_EQ(nvtxRangePop(), 4);

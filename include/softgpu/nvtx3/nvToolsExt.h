@@ -45,15 +45,15 @@ typedef uint64_t nvtxRangeId_t;
 /** A domain: names and ranges of one library, apart from those of others. NULL is the default one. */
 struct nvtxDomainRegistration_st;
 typedef struct nvtxDomainRegistration_st nvtxDomainRegistration;
-typedef nvtxDomainRegistration *nvtxDomainHandle_t;
+typedef nvtxDomainRegistration* nvtxDomainHandle_t;
 
 /** A string that a domain knows, so that it need not be copied again. */
 struct nvtxStringRegistration_st;
 typedef struct nvtxStringRegistration_st nvtxStringRegistration;
-typedef nvtxStringRegistration *nvtxStringHandle_t;
+typedef nvtxStringRegistration* nvtxStringHandle_t;
 
 /** A named object of the program. */
-typedef struct nvtxResourceHandle *nvtxResourceHandle_t;
+typedef struct nvtxResourceHandle* nvtxResourceHandle_t;
 
 /** How `color` is to be read. */
 typedef enum nvtxColorType_t { NVTX_COLOR_UNKNOWN = 0, NVTX_COLOR_ARGB = 1 } nvtxColorType_t;
@@ -68,8 +68,8 @@ typedef enum nvtxMessageType_t {
 
 /** A message, by its type. */
 typedef union nvtxMessageValue_t {
-  const char *ascii;
-  const wchar_t *unicode;
+  const char* ascii;
+  const wchar_t* unicode;
   nvtxStringHandle_t registered;
 } nvtxMessageValue_t;
 
@@ -125,7 +125,7 @@ typedef struct nvtxResourceAttributes_v0 {
   uint16_t size;    /**< NVTX_RESOURCE_ATTRIB_STRUCT_SIZE. */
   int32_t identifierType;
   union identifier_t {
-    const void *pValue;
+    const void* pValue;
     uint64_t ullValue;
   } identifier;
   int32_t messageType; /**< nvtxMessageType_t. */
@@ -133,9 +133,8 @@ typedef struct nvtxResourceAttributes_v0 {
 } nvtxResourceAttributes_v0;
 typedef struct nvtxResourceAttributes_v0 nvtxResourceAttributes_t;
 
-#include "sonde_nvtx_injection.h"
-
 #include "sonde_nvtx_core.h"
+#include "sonde_nvtx_injection.h"
 
 #ifdef UNICODE
 #define nvtxMark nvtxMarkW

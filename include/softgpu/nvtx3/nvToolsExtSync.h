@@ -33,7 +33,7 @@ typedef enum nvtxResourceSyncLinuxType_t {
 } nvtxResourceSyncLinuxType_t;
 
 /** A lock. */
-typedef struct nvtxSyncUser *nvtxSyncUser_t;
+typedef struct nvtxSyncUser* nvtxSyncUser_t;
 
 /** What a lock is called. */
 typedef struct nvtxSyncUserAttributes_v0 {

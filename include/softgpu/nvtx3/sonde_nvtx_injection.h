@@ -40,12 +40,12 @@ typedef enum NvtxExportTableID {
 
 typedef void (*NvtxFunctionPointer)(void);
 /** Element i points to the slot of function i; element 0 is NULL. */
-typedef NvtxFunctionPointer **NvtxFunctionTable;
+typedef NvtxFunctionPointer** NvtxFunctionTable;
 
 /** Gives the table of a module and its number of elements; 0: no such module. */
 typedef struct NvtxExportTableCallbacks {
   size_t struct_size;
-  int (*GetModuleFunctionTable)(NvtxCallbackModule module, NvtxFunctionTable *out_table, unsigned int *out_size);
+  int (*GetModuleFunctionTable)(NvtxCallbackModule module, NvtxFunctionTable* out_table, unsigned int* out_size);
 } NvtxExportTableCallbacks;
 
 /** The version of the program's NVTX, and where a tool tells its own. */
@@ -56,7 +56,7 @@ typedef struct NvtxExportTableVersionInfo {
   void (*SetInjectionNvtxVersion)(uint32_t version);
 } NvtxExportTableVersionInfo;
 
-typedef const void *(*NvtxGetExportTableFunc_t)(uint32_t exportTableId);
+typedef const void* (*NvtxGetExportTableFunc_t)(uint32_t exportTableId);
 typedef int (*NvtxInitializeInjectionNvtxFunc_t)(NvtxGetExportTableFunc_t exportTable);
 
 /** A tool that is linked into the program sets this; NULL is none. */
@@ -68,13 +68,13 @@ enum { kSondeNvtxFresh = 0, kSondeNvtxStarting = 1, kSondeNvtxReady = 2, kSondeN
 typedef struct SondeNvtxState {
   int state;
   NvtxFunctionPointer slots[NVTX_CB_MODULE_SIZE][kSondeNvtxSlots];
-  NvtxFunctionPointer *tables[NVTX_CB_MODULE_SIZE][kSondeNvtxSlots];
+  NvtxFunctionPointer* tables[NVTX_CB_MODULE_SIZE][kSondeNvtxSlots];
 } SondeNvtxState;
 __attribute__((weak, visibility("hidden"))) SondeNvtxState sondeNvtxState;
 
 static __inline__ __attribute__((unused)) int sondeNvtxGetModuleFunctionTable(NvtxCallbackModule module,
-                                                                             NvtxFunctionTable *out_table,
-                                                                             unsigned int *out_size) {
+                                                                              NvtxFunctionTable* out_table,
+                                                                              unsigned int* out_size) {
   /* Functions of each module, and one for the unused index 0. */
   static const unsigned int counts[NVTX_CB_MODULE_SIZE] = {0, 16, 9, 15, 7, 16, 7};
   if (module <= NVTX_CB_MODULE_INVALID || module >= NVTX_CB_MODULE_SIZE) return 0;
@@ -85,9 +85,8 @@ static __inline__ __attribute__((unused)) int sondeNvtxGetModuleFunctionTable(Nv
 
 static __inline__ __attribute__((unused)) void sondeNvtxSetInjectionVersion(uint32_t version) { (void)version; }
 
-static __inline__ __attribute__((unused)) const void *sondeNvtxGetExportTable(uint32_t id) {
-  static const NvtxExportTableCallbacks callbacks = {sizeof(NvtxExportTableCallbacks),
-                                                     sondeNvtxGetModuleFunctionTable};
+static __inline__ __attribute__((unused)) const void* sondeNvtxGetExportTable(uint32_t id) {
+  static const NvtxExportTableCallbacks callbacks = {sizeof(NvtxExportTableCallbacks), sondeNvtxGetModuleFunctionTable};
   static const NvtxExportTableVersionInfo version = {sizeof(NvtxExportTableVersionInfo), NVTX_VERSION, 0,
                                                      sondeNvtxSetInjectionVersion};
   if (id == NVTX_ETID_CALLBACKS) return &callbacks;
@@ -104,15 +103,15 @@ static __inline__ __attribute__((unused, cold)) void sondeNvtxStart(void) {
   if (__atomic_compare_exchange_n(&sondeNvtxState.state, &fresh, kSondeNvtxStarting, 0, __ATOMIC_ACQ_REL,
                                   __ATOMIC_ACQUIRE)) {
     NvtxInitializeInjectionNvtxFunc_t initialize = NULL;
-    const char *path = getenv("NVTX_INJECTION64_PATH");
+    const char* path = getenv("NVTX_INJECTION64_PATH");
     int module, i;
     starting = 1;
     for (module = 1; module < NVTX_CB_MODULE_SIZE; ++module)
       for (i = 1; i < kSondeNvtxSlots; ++i) sondeNvtxState.tables[module][i] = &sondeNvtxState.slots[module][i];
     if (path && path[0]) {
-      void *library = dlopen(path, RTLD_LAZY);
+      void* library = dlopen(path, RTLD_LAZY);
       if (library) {
-        void *symbol = dlsym(library, "InitializeInjectionNvtx2");
+        void* symbol = dlsym(library, "InitializeInjectionNvtx2");
         __builtin_memcpy(&initialize, &symbol, sizeof initialize);
       }
     } else if (&InitializeInjectionNvtx2_fnptr) {
