@@ -42,7 +42,7 @@ def functions(file):
     rows = [r for r in table("nvtx_modules.tsv") if r.module_name in FILES[file]]
     guard = "SONDE_NVTX_%s_H_" % file.upper()
     out = [cBanner(GENERATOR, "NVTX functions. Included by nvToolsExt*.h."), "#ifndef %s\n#define %s\n\n" % (guard, guard),
-           "#ifdef __cplusplus\nextern \"C\" {\n#endif\n"]
+           "#include \"sonde_nvtx_injection.h\"\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n"]
     for r in rows:
         params = [p for p in r.params.split("; ") if p]
         names = [re.search(r'(\w+)$', p).group(1) for p in params]

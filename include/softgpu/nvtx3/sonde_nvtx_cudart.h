@@ -7,6 +7,8 @@
 #ifndef SONDE_NVTX_CUDART_H_
 #define SONDE_NVTX_CUDART_H_
 
+#include "sonde_nvtx_injection.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
