@@ -39,6 +39,10 @@ if(SONDE_SANITIZE)
     -fsanitize=${SONDE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(sonde_options INTERFACE -fsanitize=${SONDE_SANITIZE})
 endif()
+if(SONDE_BUILD_FUZZERS)
+  # What a fuzzer is to explore must be instrumented too, not only its entry.
+  target_compile_options(sonde_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 
 # sonde_library(name SOURCES … [DEPENDS …]): a static library of one room, for
 # the shared libraries and the tests to link.
