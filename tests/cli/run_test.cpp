@@ -2,19 +2,16 @@
 // The program and its collector from outside, against a libcupti and an
 // application made for it: each way in which a process can end, and what the
 // user sees then.
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <map>
+
+#include "process.h"
 
 namespace {
 
@@ -22,63 +19,10 @@ namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-using Environment = std::map<std::string, std::string>;
+using sonde::test::Environment;
+using sonde::test::Outcome;
 
 const std::string kApp = STAND_IN_APP;
-
-struct Outcome {
-  int status = -1;  // exit status, or 1000 + signal
-  std::string out, err;
-};
-
-// Starts a program with pipes; `ready` is called with its pid when it printed a line "ready".
-Outcome start(const std::vector<std::string>& command, const Environment& environment,
-              void (*ready)(pid_t) = nullptr) {
-  int out[2], err[2];
-  EXPECT_EQ(::pipe2(out, O_CLOEXEC), 0);
-  EXPECT_EQ(::pipe2(err, O_CLOEXEC), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::dup2(out[1], 1);
-    ::dup2(err[1], 2);
-    ::unsetenv("CLICOLOR_FORCE");
-    for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
-    std::vector<char*> argv;
-    for (const std::string& a : command) argv.push_back(const_cast<char*>(a.c_str()));
-    argv.push_back(nullptr);
-    ::execv(argv[0], argv.data());
-    ::_exit(99);
-  }
-  ::close(out[1]);
-  ::close(err[1]);
-  Outcome result;
-  pollfd fds[2] = {{out[0], POLLIN, 0}, {err[0], POLLIN, 0}};
-  std::string* texts[2] = {&result.out, &result.err};
-  int open = 2;
-  while (open > 0) {
-    if (::poll(fds, 2, -1) < 0) continue;
-    for (int i = 0; i < 2; i++) {
-      if (fds[i].fd < 0 || fds[i].revents == 0) continue;
-      char buffer[4096];
-      const ssize_t n = ::read(fds[i].fd, buffer, sizeof buffer);
-      if (n <= 0) {
-        ::close(fds[i].fd);
-        fds[i].fd = -1;
-        open--;
-        continue;
-      }
-      texts[i]->append(buffer, static_cast<size_t>(n));
-      if (ready != nullptr && result.out.find("ready\n") != std::string::npos) {
-        ready(child);
-        ready = nullptr;
-      }
-    }
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  result.status = WIFSIGNALED(status) ? 1000 + WTERMSIG(status) : WEXITSTATUS(status);
-  return result;
-}
 
 class Run : public testing::Test {
  protected:
@@ -101,7 +45,7 @@ class Run : public testing::Test {
 
   Outcome sonde(std::vector<std::string> arguments, void (*ready)(pid_t) = nullptr) {
     arguments.insert(arguments.begin(), SONDE);
-    return start(arguments, environment_, ready);
+    return sonde::test::runProgram(arguments, environment_, ready);
   }
   std::string file(const std::string& name) const { return folder_ + "/" + name; }
   std::string content(const std::string& name) const {
@@ -347,7 +291,7 @@ TEST_F(Run, CompletionsAreScripts) {
   const Outcome bash = sonde({"completion", "bash"});
   EXPECT_THAT(bash.out, AllOf(HasSubstr("--print-gpu-trace"), HasSubstr("complete -o filenames -F _sonde sonde")));
   std::ofstream(file("c.sh")) << bash.out;
-  EXPECT_EQ(start({"/bin/bash", "-n", file("c.sh")}, {}).status, 0);
+  EXPECT_EQ(sonde::test::runProgram({"/bin/bash", "-n", file("c.sh")}).status, 0);
   EXPECT_THAT(sonde({"completion", "fish"}).out, HasSubstr("__fish_seen_subcommand_from run"));
   EXPECT_EQ(sonde({"completion", "cmd.exe"}).status, 125);
 }

@@ -219,6 +219,17 @@ void printLosses(const Trace& trace, bool csv, Console& console) {
       console.warning(fmt::format("{} was ended by signal {} ({})", describe(p), p.end->value, ::strsignal(p.end->value)));
     }
   }
+  // Kernels compile in the call that first uses them; without this the first
+  // launch looks like the program's own cost.
+  uint64_t compilation = 0, calls = 0;
+  for (const Overhead& o : trace.overheads)
+    if (o.kind == CUPTI_ACTIVITY_OVERHEAD_DRIVER_COMPILER) compilation += o.duration();
+  for (const ApiCall& call : trace.apiCalls)
+    if (!call.nested) calls += call.duration();
+  if (compilation > calls / 10 && calls != 0)
+    console.info(fmt::format("compiling kernels took {} of the {} spent in API calls (report overhead_sum)",
+                             reports::formatTime(static_cast<double>(compilation), reports::TimeUnit::Auto),
+                             reports::formatTime(static_cast<double>(calls), reports::TimeUnit::Auto)));
   if (const uint64_t unfinished = trace.unfinished(); unfinished != 0)
     console.warning(fmt::format("{} kernels or copies had not finished when the application ended; they are left out",
                                 reports::formatCount(unfinished)));

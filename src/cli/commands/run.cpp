@@ -155,7 +155,8 @@ bool makePlan(const RunSettings& s, const std::string& spoolFolder, Plan* plan, 
   const bool preload = s.preload == "on" || (s.preload == "auto" && !usesSanitizer(program));
   if (preload) {
     const std::string before = inherited("LD_PRELOAD");
-    env["LD_PRELOAD"] = here.collector + (before.empty() ? "" : ":" + before);
+    // Last: what is preloaded already may insist on being first.
+    env["LD_PRELOAD"] = (before.empty() ? "" : before + ":") + here.collector;
   }
   return true;
 }
