@@ -65,6 +65,7 @@ void Lexer::skipSpace() {
     } else if (*p_ == '/' && p_ + 1 < end_ && p_[1] == '/') {
       skipLine();
     } else if (*p_ == '/' && p_ + 1 < end_ && p_[1] == '*') {
+      const SourcePos open = here();
       p_ += 2;
       while (p_ < end_ && !(*p_ == '*' && p_ + 1 < end_ && p_[1] == '/')) {
         if (*p_ == '\n') {
@@ -74,7 +75,7 @@ void Lexer::skipSpace() {
         ++p_;
       }
       if (p_ < end_) p_ += 2;
-      else unterminatedComment_ = true;
+      else openComment_ = open;
     } else if (*p_ == '#' && p_ == lineStart_) {
       skipLine();  // a preprocessor's line marker
     } else {
@@ -93,8 +94,9 @@ Token Lexer::next() {
   Token t;
   t.pos = here();
   if (p_ >= end_) {
-    if (unterminatedComment_) {
-      unterminatedComment_ = false;
+    if (openComment_.line != 0) {
+      t.pos = openComment_;
+      openComment_ = {};
       t.kind = Token::Kind::bad;
       t.text = "/*";
       t.why = "this comment is not closed";

@@ -69,7 +69,7 @@ class Lexer {
   const char* end_;
   const char* lineStart_;
   uint32_t line_ = 1;
-  bool unterminatedComment_ = false;
+  SourcePos openComment_;  // of a comment that has no end; line 0: none
 };
 
 }  // namespace sonde::ptx

@@ -90,7 +90,7 @@ void nearest(std::string_view text, const std::string_view* first, const std::st
   }
 }
 
-unsigned nearEnough(std::string_view text) { return text.size() <= 3 ? 2 : text.size() / 3 + 2; }
+unsigned nearEnough(std::string_view text) { return text.size() <= 3 ? 2 : text.size() / 3 + 1; }
 
 }  // namespace
 

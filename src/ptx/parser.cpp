@@ -67,7 +67,11 @@ bool Parser::expect(char c, std::string_view after) {
 void Parser::recover(SourcePos statement) {
   unsigned depth = openBraces_;
   openBraces_ = 0;
-  uint32_t line = statement.line;
+  const uint32_t line = statement.line;
+  if (tok_.is(';')) {  // the statement ends in the middle, whatever it has open
+    advance();
+    return;
+  }
   bool first = true;
   while (tok_.kind != Token::Kind::end) {
     if (depth == 0 && first && tok_.pos.line > line && (tok_.isName() || tok_.kind == Token::Kind::directive || tok_.is('@')))
