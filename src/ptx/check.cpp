@@ -76,7 +76,8 @@ std::string describe(const Operand& o, const Function& f, const Module& m) {
       if (r.vector > 1 && o.component < 0) s += ".v" + std::to_string(r.vector) + " ";
       return s + "." + std::string(name(r.type));
     }
-    case Operand::Kind::special: return "'" + name(o.special, o.index) + "'";
+    case Operand::Kind::special:
+      return "'" + name(o.special, o.index) + (o.component >= 0 ? std::string(".") + "xyzw"[o.component & 3] : "") + "'";
     case Operand::Kind::integer: return "the integer " + std::to_string(static_cast<int64_t>(o.imm));
     case Operand::Kind::floating: return "a floating-point number";
     case Operand::Kind::address: return "an address";
