@@ -10,6 +10,7 @@
 #include "softgpu/exec/cta.h"
 #include "softgpu/exec/faults.h"
 #include "softgpu/exec/helpers.h"
+#include "softgpu/exec/mma_helpers.h"
 #include "softgpu/exec/program_impl.h"
 
 namespace sonde::softgpu::exec {
@@ -185,7 +186,8 @@ bool isDeviceFunction(std::string_view name) {
 std::span<const jit::RuntimeSymbol> allHelpers() {
   static const std::vector<jit::RuntimeSymbol>* all = [] {
     auto* v = new std::vector<jit::RuntimeSymbol>();
-    for (auto list : {memoryHelpers(), counterHelpers(), warpHelpers(), deviceFunctions()}) v->insert(v->end(), list.begin(), list.end());
+    for (auto list : {memoryHelpers(), counterHelpers(), warpHelpers(), deviceFunctions(), matrixHelpers()})
+      v->insert(v->end(), list.begin(), list.end());
     return v;
   }();
   return *all;

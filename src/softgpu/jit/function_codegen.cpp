@@ -478,7 +478,8 @@ void FunctionCodegen::afterCall() {
 }
 
 bool FunctionCodegen::emitOwn(const Instruction& in) {
-  return emitMemory(in) || emitWarp(in) || emitAtomic(in) || emitMbarrier(in) || emitAsyncCopy(in) || emitMisc(in);
+  return emitMemory(in) || emitWarp(in) || emitAtomic(in) || emitMbarrier(in) || emitAsyncCopy(in) ||
+         emitMatrix(in) || emitMisc(in);
 }
 
 }  // namespace sonde::softgpu::jit

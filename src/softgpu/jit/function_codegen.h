@@ -9,6 +9,7 @@
 
 #include <array>
 
+#include "softgpu/exec/mma_layout.h"
 #include "softgpu/jit/codegen.h"
 
 namespace sonde::softgpu::jit {
@@ -129,6 +130,15 @@ class FunctionCodegen final : public EmitContext {
   bool emitMisc(const ptx::Instruction& in);
   bool emitAsyncCopy(const ptx::Instruction& in);
   bool emitMbarrier(const ptx::Instruction& in);
+  // matrix instructions (matrix.cpp)
+  bool emitMatrix(const ptx::Instruction& in);
+  void emitMma(const ptx::Instruction& in);
+  void emitMatrixRows(const ptx::Instruction& in);
+  void emitWmmaMemory(const ptx::Instruction& in);
+  llvm::Value* fragmentBuffer(unsigned which);       // room for a matrix operand's registers
+  llvm::Value* spillFragment(const ptx::Operand& o, exec::MatrixType t, unsigned which);
+  void storeFragment(const ptx::Operand& o, exec::MatrixType t, llvm::Value* buffer);
+  llvm::Value* matrixJob(const exec::MatrixJob& job);
   // calls (call_codegen.cpp)
   void emitCall(const ptx::Instruction& in);
   llvm::Value* callDirect(llvm::Value* callee, llvm::Value* lanes, llvm::Value* args, llvm::Value* results);
@@ -178,6 +188,7 @@ class FunctionCodegen final : public EmitContext {
   const ptx::Instruction* current_ = nullptr;
   std::map<size_t, llvm::Value*> fields_;
   std::vector<llvm::Value*> scratch_;
+  std::array<llvm::Value*, 4> fragments_{};
   std::vector<Cells> varCells_, argCells_, resultCells_;
   std::vector<uint32_t> localOffsets_;
   uint32_t localFrame_ = 0;
