@@ -383,9 +383,17 @@ class Printer {
 std::string mnemonicText(const Instruction& i, const Module& m) {
   if (i.mnemonic != kNoId) return m.mnemonics[i.mnemonic];
   std::string s(name(i.op));
-  for (const Mod mod : i.mods) s += "." + std::string(name(mod));
+  // Memory accesses name their order and scope first, then the space, then the rest; so do most others.
+  size_t k = 0;
+  auto leads = [](Mod m) {
+    return m == Mod::volatile_ || m == Mod::weak || m == Mod::mmio || m == Mod::relaxed || m == Mod::acquire ||
+           m == Mod::release || m == Mod::acq_rel || m == Mod::cta || m == Mod::cluster || m == Mod::gpu || m == Mod::sys ||
+           m == Mod::to || m == Mod::async || m == Mod::bulk;
+  };
+  for (; k < i.mods.size() && leads(i.mods[k]); ++k) s += "." + std::string(name(i.mods[k]));
   for (const StateSpace space : {i.space, i.space2})
     if (space != StateSpace::none) s += "." + std::string(name(space));
+  for (; k < i.mods.size(); ++k) s += "." + std::string(name(i.mods[k]));
   if (i.vectorWidth > 1) s += ".v" + std::to_string(i.vectorWidth);
   for (const ScalarType t : i.types) s += "." + std::string(name(t));
   return s;
