@@ -158,7 +158,6 @@ void FunctionCodegen::emitMatrixRows(const Instruction& in) {
   if (registerCount(data) != count) throw Unsupported("as many registers as matrices are needed");
   markPosition(in);
   const MemoryAccess access = resolveAddress(in, address, in.space, 16, 1);
-  if (countingMemory()) countAccess(in, access, !loads);
   lanes = kWarpSize;
   Value* addresses = spill(genericAddresses(access), 0);
   Value* rows = loads ? fragmentBuffer(0) : spillFragment(data, MatrixType::s32, 0);
