@@ -5,6 +5,7 @@
 
 #include <mutex>
 #include <string>
+#include <string_view>
 
 namespace sonde::cudart {
 namespace {
@@ -28,22 +29,21 @@ Loaded& loaded() {
 
 thread_local bool perThreadDefault = false;
 
-// The newer variant of cuCtxSynchronize takes a context; the runtime wants the
-// one without.
-int abiOf(const char* name) { return std::string(name) == "cuCtxSynchronize" ? 2000 : kDriverAbi; }
-
+// The exported name carries the ABI that cuda.h declares; cuGetProcAddress picks
+// one by version, which need not be the same (cuCtxSynchronize has since got a
+// context parameter), so it comes second.
 void* lookup(Loaded& driver, const char* name, const char* exportedName, bool perThread) {
-  void* address = nullptr;
-  if (driver.getProcAddress) {
-    cuuint64_t flags = perThread ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
-    CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
-    if (driver.getProcAddress(name, &address, abiOf(name), flags, &status) == CUDA_SUCCESS && address) return address;
-  }
   if (perThread) {
     for (const char* suffix : {"_ptsz", "_ptds"})
-      if ((address = dlsym(driver.library, (std::string(exportedName) + suffix).c_str()))) return address;
+      if (void* address = dlsym(driver.library, (std::string(exportedName) + suffix).c_str())) return address;
   }
-  return dlsym(driver.library, exportedName);
+  if (void* address = dlsym(driver.library, exportedName)) return address;
+  void* address = nullptr;
+  cuuint64_t flags = perThread ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
+  CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
+  if (driver.getProcAddress && std::string_view(name) != exportedName)
+    driver.getProcAddress(name, &address, kDriverAbi, flags, &status);
+  return address;
 }
 
 // Two steps, so that the macro of cuda.h that adds the ABI suffix is expanded.

@@ -19,14 +19,17 @@ cudaError_t cudaDeviceGetAttribute(int * value, enum cudaDeviceAttr attr, int de
 cudaError_t cudaDeviceGetByPCIBusId(int * device, const char * pciBusId);
 cudaError_t cudaDeviceGetCacheConfig(enum cudaFuncCache * pCacheConfig);
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t * memPool, int device);
+cudaError_t cudaDeviceGetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attr, void * value);
 cudaError_t cudaDeviceGetLimit(size_t * pValue, enum cudaLimit limit);
 cudaError_t cudaDeviceGetMemPool(cudaMemPool_t * memPool, int device);
 cudaError_t cudaDeviceGetP2PAttribute(int * value, enum cudaDeviceP2PAttr attr, int srcDevice, int dstDevice);
 cudaError_t cudaDeviceGetPCIBusId(char * pciBusId, int len, int device);
 cudaError_t cudaDeviceGetStreamPriorityRange(int * leastPriority, int * greatestPriority);
 cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t * maxWidthInElements, const struct cudaChannelFormatDesc * fmtDesc, int device);
+cudaError_t cudaDeviceGraphMemTrim(int device);
 cudaError_t cudaDeviceReset(void);
 cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache cacheConfig);
+cudaError_t cudaDeviceSetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attr, void * value);
 cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value);
 cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t memPool);
 cudaError_t cudaDeviceSynchronize(void);
@@ -61,6 +64,60 @@ cudaError_t cudaGetKernel(cudaKernel_t * kernelPtr, const void * entryFuncAddr);
 cudaError_t cudaGetMipmappedArrayLevel(cudaArray_t * levelArray, cudaMipmappedArray_const_t mipmappedArray, unsigned int level);
 cudaError_t cudaGetSymbolAddress(void ** devPtr, const void * symbol);
 cudaError_t cudaGetSymbolSize(size_t * size, const void * symbol);
+cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, cudaGraph_t childGraph);
+cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t * from, const cudaGraphNode_t * to, const cudaGraphEdgeData * edgeData, size_t numDependencies);
+cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies);
+cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, cudaEvent_t event);
+cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, cudaEvent_t event);
+cudaError_t cudaGraphAddHostNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, const struct cudaHostNodeParams * pNodeParams);
+cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, const struct cudaKernelNodeParams * pNodeParams);
+cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, const struct cudaMemcpy3DParms * pCopyParams);
+cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, void * dst, const void * src, size_t count, enum cudaMemcpyKind kind);
+cudaError_t cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, void * dst, const void * symbol, size_t count, size_t offset, enum cudaMemcpyKind kind);
+cudaError_t cudaGraphAddMemcpyNodeToSymbol(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, const void * symbol, const void * src, size_t count, size_t offset, enum cudaMemcpyKind kind);
+cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, const struct cudaMemsetParams * pMemsetParams);
+cudaError_t cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t node, cudaGraph_t * pGraph);
+cudaError_t cudaGraphClone(cudaGraph_t * pGraphClone, cudaGraph_t originalGraph);
+cudaError_t cudaGraphCreate(cudaGraph_t * pGraph, unsigned int flags);
+cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char * path, unsigned int flags);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphDestroyNode(cudaGraphNode_t node);
+cudaError_t cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t node, cudaEvent_t * event_out);
+cudaError_t cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event);
+cudaError_t cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t node, cudaEvent_t * event_out);
+cudaError_t cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event);
+cudaError_t cudaGraphExecChildGraphNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, cudaGraph_t childGraph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graphExec);
+cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t graphExec, unsigned long long * flags);
+cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const struct cudaHostNodeParams * pNodeParams);
+cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const struct cudaKernelNodeParams * pNodeParams);
+cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const struct cudaMemcpy3DParms * pNodeParams);
+cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, void * dst, const void * src, size_t count, enum cudaMemcpyKind kind);
+cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const struct cudaMemsetParams * pNodeParams);
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t hGraphExec, cudaGraph_t hGraph, cudaGraphExecUpdateResultInfo * resultInfo);
+cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t * from, cudaGraphNode_t * to, cudaGraphEdgeData * edgeData, size_t * numEdges);
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t * nodes, size_t * numNodes);
+cudaError_t cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t * pRootNodes, size_t * pNumRootNodes);
+cudaError_t cudaGraphHostNodeGetParams(cudaGraphNode_t node, struct cudaHostNodeParams * pNodeParams);
+cudaError_t cudaGraphHostNodeSetParams(cudaGraphNode_t node, const struct cudaHostNodeParams * pNodeParams);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t * pGraphExec, cudaGraph_t graph, unsigned long long flags);
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t * pGraphExec, cudaGraph_t graph, unsigned long long flags);
+cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node, const struct cudaKernelNodeParams * pNodeParams);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream);
+cudaError_t cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node, const struct cudaMemcpy3DParms * pNodeParams);
+cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void * dst, const void * src, size_t count, enum cudaMemcpyKind kind);
+cudaError_t cudaGraphMemsetNodeGetParams(cudaGraphNode_t node, struct cudaMemsetParams * pNodeParams);
+cudaError_t cudaGraphMemsetNodeSetParams(cudaGraphNode_t node, const struct cudaMemsetParams * pNodeParams);
+cudaError_t cudaGraphNodeFindInClone(cudaGraphNode_t * pNode, cudaGraphNode_t originalNode, cudaGraph_t clonedGraph);
+cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t * pDependencies, cudaGraphEdgeData * edgeData, size_t * pNumDependencies);
+cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t node, cudaGraphNode_t * pDependentNodes, cudaGraphEdgeData * edgeData, size_t * pNumDependentNodes);
+cudaError_t cudaGraphNodeGetEnabled(cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, unsigned int * isEnabled);
+cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType * pType);
+cudaError_t cudaGraphNodeSetEnabled(cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, unsigned int isEnabled);
+cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned int count);
+cudaError_t cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphNode_t * from, const cudaGraphNode_t * to, const cudaGraphEdgeData * edgeData, size_t numDependencies);
+cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned int count, unsigned int flags);
+cudaError_t cudaGraphUpload(cudaGraphExec_t graphExec, cudaStream_t stream);
 cudaError_t cudaHostAlloc(void ** pHost, size_t size, unsigned int flags);
 cudaError_t cudaHostGetDevicePointer(void ** pDevice, void * pHost, unsigned int flags);
 cudaError_t cudaHostGetFlags(unsigned int * pFlags, void * pHost);
@@ -161,6 +218,9 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t * dependencies, const cudaGraphEdgeData * dependencyData, size_t numDependencies, unsigned int flags);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags);
 cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode * mode);
+cudaError_t cudaUserObjectCreate(cudaUserObject_t * object_out, void * ptr, cudaHostFn_t destroy, unsigned int initialRefcount, unsigned int flags);
+cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned int count);
+cudaError_t cudaUserObjectRetain(cudaUserObject_t object, unsigned int count);
 }  // namespace sonde::cudart::impl
 
 using namespace sonde::cudart;
@@ -266,7 +326,7 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaDeviceGetDefaultMemPool(cudaMemPoo
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaDeviceGetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attr, void * value) {
   struct { int device; enum cudaGraphMemAttributeType attr; void * value; } params = {device, attr, value};
-  return call(424, "cudaDeviceGetGraphMemAttribute", &params, [&] { return notSupported("cudaDeviceGetGraphMemAttribute"); });
+  return call(424, "cudaDeviceGetGraphMemAttribute", &params, [&] { return impl::cudaDeviceGetGraphMemAttribute(device, attr, value); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaDeviceGetHostAtomicCapabilities(unsigned int * capabilities, const enum cudaAtomicOperation * operations, unsigned int count, int device) {
@@ -321,7 +381,7 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaDeviceGetTexture1DLinearMaxWidth(s
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaDeviceGraphMemTrim(int device) {
   struct { int device; } params = {device};
-  return call(423, "cudaDeviceGraphMemTrim", &params, [&] { return notSupported("cudaDeviceGraphMemTrim"); });
+  return call(423, "cudaDeviceGraphMemTrim", &params, [&] { return impl::cudaDeviceGraphMemTrim(device); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaDeviceRegisterAsyncNotification(int device, cudaAsyncCallback callbackFunc, void * userData, cudaAsyncCallbackHandle_t * callback) {
@@ -340,7 +400,7 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaDeviceSetCacheConfig(enum cudaFunc
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaDeviceSetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attr, void * value) {
   struct { int device; enum cudaGraphMemAttributeType attr; void * value; } params = {device, attr, value};
-  return call(425, "cudaDeviceSetGraphMemAttribute", &params, [&] { return notSupported("cudaDeviceSetGraphMemAttribute"); });
+  return call(425, "cudaDeviceSetGraphMemAttribute", &params, [&] { return impl::cudaDeviceSetGraphMemAttribute(device, attr, value); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaDeviceSetLimit(enum cudaLimit limit, size_t value) {
@@ -669,27 +729,27 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGetTextureObjectTextureDesc(struct
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphAddChildGraphNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, cudaGraph_t childGraph) {
   struct { cudaGraphNode_t * pGraphNode; cudaGraph_t graph; const cudaGraphNode_t * pDependencies; size_t numDependencies; cudaGraph_t childGraph; } params = {pGraphNode, graph, pDependencies, numDependencies, childGraph};
-  return call(298, "cudaGraphAddChildGraphNode", &params, [&] { return notSupported("cudaGraphAddChildGraphNode"); });
+  return call(298, "cudaGraphAddChildGraphNode", &params, [&] { return impl::cudaGraphAddChildGraphNode(pGraphNode, graph, pDependencies, numDependencies, childGraph); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t * from, const cudaGraphNode_t * to, const cudaGraphEdgeData * edgeData, size_t numDependencies) {
   struct { cudaGraph_t graph; const cudaGraphNode_t * from; const cudaGraphNode_t * to; const cudaGraphEdgeData * edgeData; size_t numDependencies; } params = {graph, from, to, edgeData, numDependencies};
-  return call(458, "cudaGraphAddDependencies", &params, [&] { return notSupported("cudaGraphAddDependencies"); });
+  return call(458, "cudaGraphAddDependencies", &params, [&] { return impl::cudaGraphAddDependencies(graph, from, to, edgeData, numDependencies); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphAddEmptyNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies) {
   struct { cudaGraphNode_t * pGraphNode; cudaGraph_t graph; const cudaGraphNode_t * pDependencies; size_t numDependencies; } params = {pGraphNode, graph, pDependencies, numDependencies};
-  return call(300, "cudaGraphAddEmptyNode", &params, [&] { return notSupported("cudaGraphAddEmptyNode"); });
+  return call(300, "cudaGraphAddEmptyNode", &params, [&] { return impl::cudaGraphAddEmptyNode(pGraphNode, graph, pDependencies, numDependencies); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphAddEventRecordNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, cudaEvent_t event) {
   struct { cudaGraphNode_t * pGraphNode; cudaGraph_t graph; const cudaGraphNode_t * pDependencies; size_t numDependencies; cudaEvent_t event; } params = {pGraphNode, graph, pDependencies, numDependencies, event};
-  return call(362, "cudaGraphAddEventRecordNode", &params, [&] { return notSupported("cudaGraphAddEventRecordNode"); });
+  return call(362, "cudaGraphAddEventRecordNode", &params, [&] { return impl::cudaGraphAddEventRecordNode(pGraphNode, graph, pDependencies, numDependencies, event); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphAddEventWaitNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, cudaEvent_t event) {
   struct { cudaGraphNode_t * pGraphNode; cudaGraph_t graph; const cudaGraphNode_t * pDependencies; size_t numDependencies; cudaEvent_t event; } params = {pGraphNode, graph, pDependencies, numDependencies, event};
-  return call(365, "cudaGraphAddEventWaitNode", &params, [&] { return notSupported("cudaGraphAddEventWaitNode"); });
+  return call(365, "cudaGraphAddEventWaitNode", &params, [&] { return impl::cudaGraphAddEventWaitNode(pGraphNode, graph, pDependencies, numDependencies, event); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphAddExternalSemaphoresSignalNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, const struct cudaExternalSemaphoreSignalNodeParams * nodeParams) {
@@ -704,12 +764,12 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphAddExternalSemaphoresWaitNode
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphAddHostNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, const struct cudaHostNodeParams * pNodeParams) {
   struct { cudaGraphNode_t * pGraphNode; cudaGraph_t graph; const cudaGraphNode_t * pDependencies; size_t numDependencies; const struct cudaHostNodeParams * pNodeParams; } params = {pGraphNode, graph, pDependencies, numDependencies, pNodeParams};
-  return call(296, "cudaGraphAddHostNode", &params, [&] { return notSupported("cudaGraphAddHostNode"); });
+  return call(296, "cudaGraphAddHostNode", &params, [&] { return impl::cudaGraphAddHostNode(pGraphNode, graph, pDependencies, numDependencies, pNodeParams); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphAddKernelNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, const struct cudaKernelNodeParams * pNodeParams) {
   struct { cudaGraphNode_t * pGraphNode; cudaGraph_t graph; const cudaGraphNode_t * pDependencies; size_t numDependencies; const struct cudaKernelNodeParams * pNodeParams; } params = {pGraphNode, graph, pDependencies, numDependencies, pNodeParams};
-  return call(289, "cudaGraphAddKernelNode", &params, [&] { return notSupported("cudaGraphAddKernelNode"); });
+  return call(289, "cudaGraphAddKernelNode", &params, [&] { return impl::cudaGraphAddKernelNode(pGraphNode, graph, pDependencies, numDependencies, pNodeParams); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphAddMemAllocNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, struct cudaMemAllocNodeParams * nodeParams) {
@@ -724,27 +784,27 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphAddMemFreeNode(cudaGraphNode_
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphAddMemcpyNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, const struct cudaMemcpy3DParms * pCopyParams) {
   struct { cudaGraphNode_t * pGraphNode; cudaGraph_t graph; const cudaGraphNode_t * pDependencies; size_t numDependencies; const struct cudaMemcpy3DParms * pCopyParams; } params = {pGraphNode, graph, pDependencies, numDependencies, pCopyParams};
-  return call(290, "cudaGraphAddMemcpyNode", &params, [&] { return notSupported("cudaGraphAddMemcpyNode"); });
+  return call(290, "cudaGraphAddMemcpyNode", &params, [&] { return impl::cudaGraphAddMemcpyNode(pGraphNode, graph, pDependencies, numDependencies, pCopyParams); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphAddMemcpyNode1D(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, void * dst, const void * src, size_t count, enum cudaMemcpyKind kind) {
   struct { cudaGraphNode_t * pGraphNode; cudaGraph_t graph; const cudaGraphNode_t * pDependencies; size_t numDependencies; void * dst; const void * src; size_t count; enum cudaMemcpyKind kind; } params = {pGraphNode, graph, pDependencies, numDependencies, dst, src, count, kind};
-  return call(352, "cudaGraphAddMemcpyNode1D", &params, [&] { return notSupported("cudaGraphAddMemcpyNode1D"); });
+  return call(352, "cudaGraphAddMemcpyNode1D", &params, [&] { return impl::cudaGraphAddMemcpyNode1D(pGraphNode, graph, pDependencies, numDependencies, dst, src, count, kind); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, void * dst, const void * symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) {
   struct { cudaGraphNode_t * pGraphNode; cudaGraph_t graph; const cudaGraphNode_t * pDependencies; size_t numDependencies; void * dst; const void * symbol; size_t count; size_t offset; enum cudaMemcpyKind kind; } params = {pGraphNode, graph, pDependencies, numDependencies, dst, symbol, count, offset, kind};
-  return call(351, "cudaGraphAddMemcpyNodeFromSymbol", &params, [&] { return notSupported("cudaGraphAddMemcpyNodeFromSymbol"); });
+  return call(351, "cudaGraphAddMemcpyNodeFromSymbol", &params, [&] { return impl::cudaGraphAddMemcpyNodeFromSymbol(pGraphNode, graph, pDependencies, numDependencies, dst, symbol, count, offset, kind); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphAddMemcpyNodeToSymbol(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, const void * symbol, const void * src, size_t count, size_t offset, enum cudaMemcpyKind kind) {
   struct { cudaGraphNode_t * pGraphNode; cudaGraph_t graph; const cudaGraphNode_t * pDependencies; size_t numDependencies; const void * symbol; const void * src; size_t count; size_t offset; enum cudaMemcpyKind kind; } params = {pGraphNode, graph, pDependencies, numDependencies, symbol, src, count, offset, kind};
-  return call(350, "cudaGraphAddMemcpyNodeToSymbol", &params, [&] { return notSupported("cudaGraphAddMemcpyNodeToSymbol"); });
+  return call(350, "cudaGraphAddMemcpyNodeToSymbol", &params, [&] { return impl::cudaGraphAddMemcpyNodeToSymbol(pGraphNode, graph, pDependencies, numDependencies, symbol, src, count, offset, kind); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphAddMemsetNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, const struct cudaMemsetParams * pMemsetParams) {
   struct { cudaGraphNode_t * pGraphNode; cudaGraph_t graph; const cudaGraphNode_t * pDependencies; size_t numDependencies; const struct cudaMemsetParams * pMemsetParams; } params = {pGraphNode, graph, pDependencies, numDependencies, pMemsetParams};
-  return call(293, "cudaGraphAddMemsetNode", &params, [&] { return notSupported("cudaGraphAddMemsetNode"); });
+  return call(293, "cudaGraphAddMemsetNode", &params, [&] { return impl::cudaGraphAddMemsetNode(pGraphNode, graph, pDependencies, numDependencies, pMemsetParams); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphAddNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, const cudaGraphEdgeData * dependencyData, size_t numDependencies, struct cudaGraphNodeParams * nodeParams) {
@@ -754,12 +814,12 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphAddNode(cudaGraphNode_t * pGr
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t node, cudaGraph_t * pGraph) {
   struct { cudaGraphNode_t node; cudaGraph_t * pGraph; } params = {node, pGraph};
-  return call(299, "cudaGraphChildGraphNodeGetGraph", &params, [&] { return notSupported("cudaGraphChildGraphNodeGetGraph"); });
+  return call(299, "cudaGraphChildGraphNodeGetGraph", &params, [&] { return impl::cudaGraphChildGraphNodeGetGraph(node, pGraph); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphClone(cudaGraph_t * pGraphClone, cudaGraph_t originalGraph) {
   struct { cudaGraph_t * pGraphClone; cudaGraph_t originalGraph; } params = {pGraphClone, originalGraph};
-  return call(301, "cudaGraphClone", &params, [&] { return notSupported("cudaGraphClone"); });
+  return call(301, "cudaGraphClone", &params, [&] { return impl::cudaGraphClone(pGraphClone, originalGraph); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle * pHandle_out, cudaGraph_t graph, unsigned int defaultLaunchValue, unsigned int flags) {
@@ -769,52 +829,52 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphConditionalHandleCreate(cudaG
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphCreate(cudaGraph_t * pGraph, unsigned int flags) {
   struct { cudaGraph_t * pGraph; unsigned int flags; } params = {pGraph, flags};
-  return call(286, "cudaGraphCreate", &params, [&] { return notSupported("cudaGraphCreate"); });
+  return call(286, "cudaGraphCreate", &params, [&] { return impl::cudaGraphCreate(pGraph, flags); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphDebugDotPrint(cudaGraph_t graph, const char * path, unsigned int flags) {
   struct { cudaGraph_t graph; const char * path; unsigned int flags; } params = {graph, path, flags};
-  return call(408, "cudaGraphDebugDotPrint", &params, [&] { return notSupported("cudaGraphDebugDotPrint"); });
+  return call(408, "cudaGraphDebugDotPrint", &params, [&] { return impl::cudaGraphDebugDotPrint(graph, path, flags); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphDestroy(cudaGraph_t graph) {
   struct { cudaGraph_t graph; } params = {graph};
-  return call(314, "cudaGraphDestroy", &params, [&] { return notSupported("cudaGraphDestroy"); });
+  return call(314, "cudaGraphDestroy", &params, [&] { return impl::cudaGraphDestroy(graph); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphDestroyNode(cudaGraphNode_t node) {
   struct { cudaGraphNode_t node; } params = {node};
-  return call(309, "cudaGraphDestroyNode", &params, [&] { return notSupported("cudaGraphDestroyNode"); });
+  return call(309, "cudaGraphDestroyNode", &params, [&] { return impl::cudaGraphDestroyNode(node); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t node, cudaEvent_t * event_out) {
   struct { cudaGraphNode_t node; cudaEvent_t * event_out; } params = {node, event_out};
-  return call(363, "cudaGraphEventRecordNodeGetEvent", &params, [&] { return notSupported("cudaGraphEventRecordNodeGetEvent"); });
+  return call(363, "cudaGraphEventRecordNodeGetEvent", &params, [&] { return impl::cudaGraphEventRecordNodeGetEvent(node, event_out); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event) {
   struct { cudaGraphNode_t node; cudaEvent_t event; } params = {node, event};
-  return call(364, "cudaGraphEventRecordNodeSetEvent", &params, [&] { return notSupported("cudaGraphEventRecordNodeSetEvent"); });
+  return call(364, "cudaGraphEventRecordNodeSetEvent", &params, [&] { return impl::cudaGraphEventRecordNodeSetEvent(node, event); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t node, cudaEvent_t * event_out) {
   struct { cudaGraphNode_t node; cudaEvent_t * event_out; } params = {node, event_out};
-  return call(366, "cudaGraphEventWaitNodeGetEvent", &params, [&] { return notSupported("cudaGraphEventWaitNodeGetEvent"); });
+  return call(366, "cudaGraphEventWaitNodeGetEvent", &params, [&] { return impl::cudaGraphEventWaitNodeGetEvent(node, event_out); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event) {
   struct { cudaGraphNode_t node; cudaEvent_t event; } params = {node, event};
-  return call(367, "cudaGraphEventWaitNodeSetEvent", &params, [&] { return notSupported("cudaGraphEventWaitNodeSetEvent"); });
+  return call(367, "cudaGraphEventWaitNodeSetEvent", &params, [&] { return impl::cudaGraphEventWaitNodeSetEvent(node, event); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphExecChildGraphNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, cudaGraph_t childGraph) {
   struct { cudaGraphExec_t hGraphExec; cudaGraphNode_t node; cudaGraph_t childGraph; } params = {hGraphExec, node, childGraph};
-  return call(361, "cudaGraphExecChildGraphNodeSetParams", &params, [&] { return notSupported("cudaGraphExecChildGraphNodeSetParams"); });
+  return call(361, "cudaGraphExecChildGraphNodeSetParams", &params, [&] { return impl::cudaGraphExecChildGraphNodeSetParams(hGraphExec, node, childGraph); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphExecDestroy(cudaGraphExec_t graphExec) {
   struct { cudaGraphExec_t graphExec; } params = {graphExec};
-  return call(313, "cudaGraphExecDestroy", &params, [&] { return notSupported("cudaGraphExecDestroy"); });
+  return call(313, "cudaGraphExecDestroy", &params, [&] { return impl::cudaGraphExecDestroy(graphExec); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, cudaEvent_t event) {
@@ -839,27 +899,27 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphExecExternalSemaphoresWaitNod
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphExecGetFlags(cudaGraphExec_t graphExec, unsigned long long * flags) {
   struct { cudaGraphExec_t graphExec; unsigned long long * flags; } params = {graphExec, flags};
-  return call(438, "cudaGraphExecGetFlags", &params, [&] { return notSupported("cudaGraphExecGetFlags"); });
+  return call(438, "cudaGraphExecGetFlags", &params, [&] { return impl::cudaGraphExecGetFlags(graphExec, flags); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphExecHostNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const struct cudaHostNodeParams * pNodeParams) {
   struct { cudaGraphExec_t hGraphExec; cudaGraphNode_t node; const struct cudaHostNodeParams * pNodeParams; } params = {hGraphExec, node, pNodeParams};
-  return call(334, "cudaGraphExecHostNodeSetParams", &params, [&] { return notSupported("cudaGraphExecHostNodeSetParams"); });
+  return call(334, "cudaGraphExecHostNodeSetParams", &params, [&] { return impl::cudaGraphExecHostNodeSetParams(hGraphExec, node, pNodeParams); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphExecKernelNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const struct cudaKernelNodeParams * pNodeParams) {
   struct { cudaGraphExec_t hGraphExec; cudaGraphNode_t node; const struct cudaKernelNodeParams * pNodeParams; } params = {hGraphExec, node, pNodeParams};
-  return call(326, "cudaGraphExecKernelNodeSetParams", &params, [&] { return notSupported("cudaGraphExecKernelNodeSetParams"); });
+  return call(326, "cudaGraphExecKernelNodeSetParams", &params, [&] { return impl::cudaGraphExecKernelNodeSetParams(hGraphExec, node, pNodeParams); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const struct cudaMemcpy3DParms * pNodeParams) {
   struct { cudaGraphExec_t hGraphExec; cudaGraphNode_t node; const struct cudaMemcpy3DParms * pNodeParams; } params = {hGraphExec, node, pNodeParams};
-  return call(332, "cudaGraphExecMemcpyNodeSetParams", &params, [&] { return notSupported("cudaGraphExecMemcpyNodeSetParams"); });
+  return call(332, "cudaGraphExecMemcpyNodeSetParams", &params, [&] { return impl::cudaGraphExecMemcpyNodeSetParams(hGraphExec, node, pNodeParams); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, void * dst, const void * src, size_t count, enum cudaMemcpyKind kind) {
   struct { cudaGraphExec_t hGraphExec; cudaGraphNode_t node; void * dst; const void * src; size_t count; enum cudaMemcpyKind kind; } params = {hGraphExec, node, dst, src, count, kind};
-  return call(358, "cudaGraphExecMemcpyNodeSetParams1D", &params, [&] { return notSupported("cudaGraphExecMemcpyNodeSetParams1D"); });
+  return call(358, "cudaGraphExecMemcpyNodeSetParams1D", &params, [&] { return impl::cudaGraphExecMemcpyNodeSetParams1D(hGraphExec, node, dst, src, count, kind); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, void * dst, const void * symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) {
@@ -874,7 +934,7 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphExecMemcpyNodeSetParamsToSymb
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const struct cudaMemsetParams * pNodeParams) {
   struct { cudaGraphExec_t hGraphExec; cudaGraphNode_t node; const struct cudaMemsetParams * pNodeParams; } params = {hGraphExec, node, pNodeParams};
-  return call(333, "cudaGraphExecMemsetNodeSetParams", &params, [&] { return notSupported("cudaGraphExecMemsetNodeSetParams"); });
+  return call(333, "cudaGraphExecMemsetNodeSetParams", &params, [&] { return impl::cudaGraphExecMemsetNodeSetParams(hGraphExec, node, pNodeParams); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphExecNodeSetParams(cudaGraphExec_t graphExec, cudaGraphNode_t node, struct cudaGraphNodeParams * nodeParams) {
@@ -884,7 +944,7 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphExecNodeSetParams(cudaGraphEx
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphExecUpdate(cudaGraphExec_t hGraphExec, cudaGraph_t hGraph, cudaGraphExecUpdateResultInfo * resultInfo) {
   struct { cudaGraphExec_t hGraphExec; cudaGraph_t hGraph; cudaGraphExecUpdateResultInfo * resultInfo; } params = {hGraphExec, hGraph, resultInfo};
-  return call(335, "cudaGraphExecUpdate", &params, [&] { return notSupported("cudaGraphExecUpdate"); });
+  return call(335, "cudaGraphExecUpdate", &params, [&] { return impl::cudaGraphExecUpdate(hGraphExec, hGraph, resultInfo); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphExternalSemaphoresSignalNodeGetParams(cudaGraphNode_t hNode, struct cudaExternalSemaphoreSignalNodeParams * params_out) {
@@ -909,37 +969,37 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphExternalSemaphoresWaitNodeSet
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t * from, cudaGraphNode_t * to, cudaGraphEdgeData * edgeData, size_t * numEdges) {
   struct { cudaGraph_t graph; cudaGraphNode_t * from; cudaGraphNode_t * to; cudaGraphEdgeData * edgeData; size_t * numEdges; } params = {graph, from, to, edgeData, numEdges};
-  return call(455, "cudaGraphGetEdges", &params, [&] { return notSupported("cudaGraphGetEdges"); });
+  return call(455, "cudaGraphGetEdges", &params, [&] { return impl::cudaGraphGetEdges(graph, from, to, edgeData, numEdges); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t * nodes, size_t * numNodes) {
   struct { cudaGraph_t graph; cudaGraphNode_t * nodes; size_t * numNodes; } params = {graph, nodes, numNodes};
-  return call(322, "cudaGraphGetNodes", &params, [&] { return notSupported("cudaGraphGetNodes"); });
+  return call(322, "cudaGraphGetNodes", &params, [&] { return impl::cudaGraphGetNodes(graph, nodes, numNodes); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t * pRootNodes, size_t * pNumRootNodes) {
   struct { cudaGraph_t graph; cudaGraphNode_t * pRootNodes; size_t * pNumRootNodes; } params = {graph, pRootNodes, pNumRootNodes};
-  return call(304, "cudaGraphGetRootNodes", &params, [&] { return notSupported("cudaGraphGetRootNodes"); });
+  return call(304, "cudaGraphGetRootNodes", &params, [&] { return impl::cudaGraphGetRootNodes(graph, pRootNodes, pNumRootNodes); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphHostNodeGetParams(cudaGraphNode_t node, struct cudaHostNodeParams * pNodeParams) {
   struct { cudaGraphNode_t node; struct cudaHostNodeParams * pNodeParams; } params = {node, pNodeParams};
-  return call(297, "cudaGraphHostNodeGetParams", &params, [&] { return notSupported("cudaGraphHostNodeGetParams"); });
+  return call(297, "cudaGraphHostNodeGetParams", &params, [&] { return impl::cudaGraphHostNodeGetParams(node, pNodeParams); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphHostNodeSetParams(cudaGraphNode_t node, const struct cudaHostNodeParams * pNodeParams) {
   struct { cudaGraphNode_t node; const struct cudaHostNodeParams * pNodeParams; } params = {node, pNodeParams};
-  return call(321, "cudaGraphHostNodeSetParams", &params, [&] { return notSupported("cudaGraphHostNodeSetParams"); });
+  return call(321, "cudaGraphHostNodeSetParams", &params, [&] { return impl::cudaGraphHostNodeSetParams(node, pNodeParams); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphInstantiate(cudaGraphExec_t * pGraphExec, cudaGraph_t graph, unsigned long long flags) {
   struct { cudaGraphExec_t * pGraphExec; cudaGraph_t graph; unsigned long long flags; } params = {pGraphExec, graph, flags};
-  return call(443, "cudaGraphInstantiate", &params, [&] { return notSupported("cudaGraphInstantiate"); });
+  return call(443, "cudaGraphInstantiate", &params, [&] { return impl::cudaGraphInstantiate(pGraphExec, graph, flags); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphInstantiateWithFlags(cudaGraphExec_t * pGraphExec, cudaGraph_t graph, unsigned long long flags) {
   struct { cudaGraphExec_t * pGraphExec; cudaGraph_t graph; unsigned long long flags; } params = {pGraphExec, graph, flags};
-  return call(418, "cudaGraphInstantiateWithFlags", &params, [&] { return notSupported("cudaGraphInstantiateWithFlags"); });
+  return call(418, "cudaGraphInstantiateWithFlags", &params, [&] { return impl::cudaGraphInstantiateWithFlags(pGraphExec, graph, flags); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphInstantiateWithParams(cudaGraphExec_t * pGraphExec, cudaGraph_t graph, cudaGraphInstantiateParams * instantiateParams) {
@@ -975,18 +1035,18 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphKernelNodeSetAttribute(cudaGr
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphKernelNodeSetParams(cudaGraphNode_t node, const struct cudaKernelNodeParams * pNodeParams) {
   struct { cudaGraphNode_t node; const struct cudaKernelNodeParams * pNodeParams; } params = {node, pNodeParams};
-  return call(288, "cudaGraphKernelNodeSetParams", &params, [&] { return notSupported("cudaGraphKernelNodeSetParams"); });
+  return call(288, "cudaGraphKernelNodeSetParams", &params, [&] { return impl::cudaGraphKernelNodeSetParams(node, pNodeParams); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream) {
   struct { cudaGraphExec_t graphExec; cudaStream_t stream; } params = {graphExec, stream};
-  return call(311, "cudaGraphLaunch", &params, [&] { return notSupported("cudaGraphLaunch"); });
+  return call(311, "cudaGraphLaunch", &params, [&] { return impl::cudaGraphLaunch(graphExec, stream); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphLaunch_ptsz(cudaGraphExec_t graphExec, cudaStream_t stream) {
   PerThreadDefaultStream perThread;
   struct { cudaGraphExec_t graphExec; cudaStream_t stream; } params = {graphExec, stream};
-  return call(312, "cudaGraphLaunch_ptsz", &params, [&] { return notSupported("cudaGraphLaunch_ptsz"); });
+  return call(312, "cudaGraphLaunch_ptsz", &params, [&] { return impl::cudaGraphLaunch(graphExec, stream); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphMemAllocNodeGetParams(cudaGraphNode_t node, struct cudaMemAllocNodeParams * params_out) {
@@ -1006,12 +1066,12 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphMemcpyNodeGetParams(cudaGraph
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node, const struct cudaMemcpy3DParms * pNodeParams) {
   struct { cudaGraphNode_t node; const struct cudaMemcpy3DParms * pNodeParams; } params = {node, pNodeParams};
-  return call(292, "cudaGraphMemcpyNodeSetParams", &params, [&] { return notSupported("cudaGraphMemcpyNodeSetParams"); });
+  return call(292, "cudaGraphMemcpyNodeSetParams", &params, [&] { return impl::cudaGraphMemcpyNodeSetParams(node, pNodeParams); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void * dst, const void * src, size_t count, enum cudaMemcpyKind kind) {
   struct { cudaGraphNode_t node; void * dst; const void * src; size_t count; enum cudaMemcpyKind kind; } params = {node, dst, src, count, kind};
-  return call(355, "cudaGraphMemcpyNodeSetParams1D", &params, [&] { return notSupported("cudaGraphMemcpyNodeSetParams1D"); });
+  return call(355, "cudaGraphMemcpyNodeSetParams1D", &params, [&] { return impl::cudaGraphMemcpyNodeSetParams1D(node, dst, src, count, kind); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t node, void * dst, const void * symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) {
@@ -1026,42 +1086,42 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphMemcpyNodeSetParamsToSymbol(c
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphMemsetNodeGetParams(cudaGraphNode_t node, struct cudaMemsetParams * pNodeParams) {
   struct { cudaGraphNode_t node; struct cudaMemsetParams * pNodeParams; } params = {node, pNodeParams};
-  return call(294, "cudaGraphMemsetNodeGetParams", &params, [&] { return notSupported("cudaGraphMemsetNodeGetParams"); });
+  return call(294, "cudaGraphMemsetNodeGetParams", &params, [&] { return impl::cudaGraphMemsetNodeGetParams(node, pNodeParams); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphMemsetNodeSetParams(cudaGraphNode_t node, const struct cudaMemsetParams * pNodeParams) {
   struct { cudaGraphNode_t node; const struct cudaMemsetParams * pNodeParams; } params = {node, pNodeParams};
-  return call(295, "cudaGraphMemsetNodeSetParams", &params, [&] { return notSupported("cudaGraphMemsetNodeSetParams"); });
+  return call(295, "cudaGraphMemsetNodeSetParams", &params, [&] { return impl::cudaGraphMemsetNodeSetParams(node, pNodeParams); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphNodeFindInClone(cudaGraphNode_t * pNode, cudaGraphNode_t originalNode, cudaGraph_t clonedGraph) {
   struct { cudaGraphNode_t * pNode; cudaGraphNode_t originalNode; cudaGraph_t clonedGraph; } params = {pNode, originalNode, clonedGraph};
-  return call(302, "cudaGraphNodeFindInClone", &params, [&] { return notSupported("cudaGraphNodeFindInClone"); });
+  return call(302, "cudaGraphNodeFindInClone", &params, [&] { return impl::cudaGraphNodeFindInClone(pNode, originalNode, clonedGraph); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t * pDependencies, cudaGraphEdgeData * edgeData, size_t * pNumDependencies) {
   struct { cudaGraphNode_t node; cudaGraphNode_t * pDependencies; cudaGraphEdgeData * edgeData; size_t * pNumDependencies; } params = {node, pDependencies, edgeData, pNumDependencies};
-  return call(456, "cudaGraphNodeGetDependencies", &params, [&] { return notSupported("cudaGraphNodeGetDependencies"); });
+  return call(456, "cudaGraphNodeGetDependencies", &params, [&] { return impl::cudaGraphNodeGetDependencies(node, pDependencies, edgeData, pNumDependencies); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphNodeGetDependentNodes(cudaGraphNode_t node, cudaGraphNode_t * pDependentNodes, cudaGraphEdgeData * edgeData, size_t * pNumDependentNodes) {
   struct { cudaGraphNode_t node; cudaGraphNode_t * pDependentNodes; cudaGraphEdgeData * edgeData; size_t * pNumDependentNodes; } params = {node, pDependentNodes, edgeData, pNumDependentNodes};
-  return call(457, "cudaGraphNodeGetDependentNodes", &params, [&] { return notSupported("cudaGraphNodeGetDependentNodes"); });
+  return call(457, "cudaGraphNodeGetDependentNodes", &params, [&] { return impl::cudaGraphNodeGetDependentNodes(node, pDependentNodes, edgeData, pNumDependentNodes); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphNodeGetEnabled(cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, unsigned int * isEnabled) {
   struct { cudaGraphExec_t hGraphExec; cudaGraphNode_t hNode; unsigned int * isEnabled; } params = {hGraphExec, hNode, isEnabled};
-  return call(427, "cudaGraphNodeGetEnabled", &params, [&] { return notSupported("cudaGraphNodeGetEnabled"); });
+  return call(427, "cudaGraphNodeGetEnabled", &params, [&] { return impl::cudaGraphNodeGetEnabled(hGraphExec, hNode, isEnabled); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType * pType) {
   struct { cudaGraphNode_t node; enum cudaGraphNodeType * pType; } params = {node, pType};
-  return call(303, "cudaGraphNodeGetType", &params, [&] { return notSupported("cudaGraphNodeGetType"); });
+  return call(303, "cudaGraphNodeGetType", &params, [&] { return impl::cudaGraphNodeGetType(node, pType); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphNodeSetEnabled(cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, unsigned int isEnabled) {
   struct { cudaGraphExec_t hGraphExec; cudaGraphNode_t hNode; unsigned int isEnabled; } params = {hGraphExec, hNode, isEnabled};
-  return call(426, "cudaGraphNodeSetEnabled", &params, [&] { return notSupported("cudaGraphNodeSetEnabled"); });
+  return call(426, "cudaGraphNodeSetEnabled", &params, [&] { return impl::cudaGraphNodeSetEnabled(hGraphExec, hNode, isEnabled); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphNodeSetParams(cudaGraphNode_t node, struct cudaGraphNodeParams * nodeParams) {
@@ -1071,28 +1131,28 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphNodeSetParams(cudaGraphNode_t
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned int count) {
   struct { cudaGraph_t graph; cudaUserObject_t object; unsigned int count; } params = {graph, object, count};
-  return call(417, "cudaGraphReleaseUserObject", &params, [&] { return notSupported("cudaGraphReleaseUserObject"); });
+  return call(417, "cudaGraphReleaseUserObject", &params, [&] { return impl::cudaGraphReleaseUserObject(graph, object, count); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphNode_t * from, const cudaGraphNode_t * to, const cudaGraphEdgeData * edgeData, size_t numDependencies) {
   struct { cudaGraph_t graph; const cudaGraphNode_t * from; const cudaGraphNode_t * to; const cudaGraphEdgeData * edgeData; size_t numDependencies; } params = {graph, from, to, edgeData, numDependencies};
-  return call(459, "cudaGraphRemoveDependencies", &params, [&] { return notSupported("cudaGraphRemoveDependencies"); });
+  return call(459, "cudaGraphRemoveDependencies", &params, [&] { return impl::cudaGraphRemoveDependencies(graph, from, to, edgeData, numDependencies); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned int count, unsigned int flags) {
   struct { cudaGraph_t graph; cudaUserObject_t object; unsigned int count; unsigned int flags; } params = {graph, object, count, flags};
-  return call(416, "cudaGraphRetainUserObject", &params, [&] { return notSupported("cudaGraphRetainUserObject"); });
+  return call(416, "cudaGraphRetainUserObject", &params, [&] { return impl::cudaGraphRetainUserObject(graph, object, count, flags); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphUpload(cudaGraphExec_t graphExec, cudaStream_t stream) {
   struct { cudaGraphExec_t graphExec; cudaStream_t stream; } params = {graphExec, stream};
-  return call(348, "cudaGraphUpload", &params, [&] { return notSupported("cudaGraphUpload"); });
+  return call(348, "cudaGraphUpload", &params, [&] { return impl::cudaGraphUpload(graphExec, stream); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphUpload_ptsz(cudaGraphExec_t graphExec, cudaStream_t stream) {
   PerThreadDefaultStream perThread;
   struct { cudaGraphExec_t graphExec; cudaStream_t stream; } params = {graphExec, stream};
-  return call(349, "cudaGraphUpload_ptsz", &params, [&] { return notSupported("cudaGraphUpload_ptsz"); });
+  return call(349, "cudaGraphUpload_ptsz", &params, [&] { return impl::cudaGraphUpload(graphExec, stream); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphicsEGLRegisterImage(void) {
@@ -2178,17 +2238,17 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaThreadExchangeStreamCaptureMode(en
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaUserObjectCreate(cudaUserObject_t * object_out, void * ptr, cudaHostFn_t destroy, unsigned int initialRefcount, unsigned int flags) {
   struct { cudaUserObject_t * object_out; void * ptr; cudaHostFn_t destroy; unsigned int initialRefcount; unsigned int flags; } params = {object_out, ptr, destroy, initialRefcount, flags};
-  return call(413, "cudaUserObjectCreate", &params, [&] { return notSupported("cudaUserObjectCreate"); });
+  return call(413, "cudaUserObjectCreate", &params, [&] { return impl::cudaUserObjectCreate(object_out, ptr, destroy, initialRefcount, flags); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaUserObjectRelease(cudaUserObject_t object, unsigned int count) {
   struct { cudaUserObject_t object; unsigned int count; } params = {object, count};
-  return call(415, "cudaUserObjectRelease", &params, [&] { return notSupported("cudaUserObjectRelease"); });
+  return call(415, "cudaUserObjectRelease", &params, [&] { return impl::cudaUserObjectRelease(object, count); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaUserObjectRetain(cudaUserObject_t object, unsigned int count) {
   struct { cudaUserObject_t object; unsigned int count; } params = {object, count};
-  return call(414, "cudaUserObjectRetain", &params, [&] { return notSupported("cudaUserObjectRetain"); });
+  return call(414, "cudaUserObjectRetain", &params, [&] { return impl::cudaUserObjectRetain(object, count); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaVDPAUGetDevice(void) {
