@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # Builds some of the examples with sondecc and profiles them.
 
-demo_programs="matmul streams reduction histogram cg"
+demo_programs="matmul reduction streams_overlap histogram conjugate_gradient"
 
 word_demo() {
   word_build
