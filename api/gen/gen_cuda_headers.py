@@ -59,6 +59,30 @@ def streamMacros(prefix, variants):
     return "".join(out)
 
 
+def sourceOf12(docs, releases):
+    """Names as the headers of CUDA 12 had them, for sources that were written for those."""
+    functions = {r.symbol: r for r in table("driver_functions.tsv")}
+    rows = table("aliases_cuda_12.tsv")
+    out = ["""
+#if defined(SONDE_CUDA_SOURCE_VERSION) && SONDE_CUDA_SOURCE_VERSION < 13000 && !defined(__CUDA_API_VERSION_INTERNAL)
+/* For sources written before CUDA 13, which gave these names other parameters: compile them with
+ * -DSONDE_CUDA_SOURCE_VERSION=12000 and they mean what they meant. */
+"""]
+    out += ["#undef %s\n" % r.source_name for r in rows]
+    for r in rows:
+        f = functions[r.symbol]
+        out.append(emit.prototype(f.returns, r.symbol, f.params, "CUDAAPI"))
+        if r.variant != "-":
+            out.append(emit.prototype(f.returns, r.symbol + "_" + r.variant, f.params, "CUDAAPI"))
+    for r in rows:
+        if r.variant != "-":
+            out.append("#define %s __CUDA_API_%s(%s)\n" % (r.source_name, r.variant.upper(), r.symbol))
+        elif r.symbol != r.source_name:
+            out.append("#define %s %s\n" % (r.source_name, r.symbol))
+    out.append("#endif\n")
+    return "".join(out)
+
+
 def cudaH(docs, releases):
     rows = decl("cuda")
     old = decl("cuda_old")
@@ -100,6 +124,7 @@ def cudaH(docs, releases):
     assert marker in text
     text = text.replace(marker, (UUID % e.doc("CUuuid")).lstrip("\n") + "\n" + marker, 1)
     out = [text, "\n/* ------------------------------------------------------------------ functions */\n", e.emit(prototypes)]
+    out.append(sourceOf12(docs, releases))
     # Every exported version, for those who implement or hook the driver.
     out.append("\n#if defined(__CUDA_API_VERSION_INTERNAL)\n/* Every version that a driver exports, under its own name. */\n")
     names = sorted({a[0] for a in aliases} | varied)

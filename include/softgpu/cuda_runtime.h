@@ -213,6 +213,10 @@ static inline __host__ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* pGraphE
 
 #include "cuda_runtime_symbols.h"
 
+#if defined(SONDE_CUDA_SOURCE_VERSION) && SONDE_CUDA_SOURCE_VERSION < 13000
+#include "cuda_runtime_before_13.h"
+#endif
+
 #endif /* __cplusplus */
 
 /* The language of kernels: built-in variables, device functions. */
