@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// compile_ptx FILE…: compiles every kernel of PTX files and prints how long
+// each took, or why it cannot be compiled. Uses no cache.
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "softgpu/exec/engine.h"
+
+int main(int argc, char** argv) {
+  using namespace sonde::softgpu;
+  setenv("SONDE_CACHE_DIR", "", 1);
+  model::DeviceModel device;
+  device.ccMajor = 12;
+  int failed = 0;
+  for (int i = 1; i < argc; ++i) {
+    std::ifstream in(argv[i]);
+    std::stringstream text;
+    text << in.rdbuf();
+    const std::string ptx = text.str();
+    const std::string_view texts[] = {ptx};
+    auto loaded = exec::Program::load(texts, device);
+    if (!loaded.program) {
+      ++failed;
+      std::printf("%s: not loaded: %s\n", argv[i],
+                  loaded.diagnostics.empty() ? "?" : loaded.diagnostics.front().message.c_str());
+      continue;
+    }
+    for (uint32_t k = 0; k < loaded.program->kernels().size(); ++k) {
+      for (auto level : {exec::CountLevel::off, exec::CountLevel::requests}) {
+        const auto info = exec::Engine::get().compile(*loaded.program, k, level);
+        const auto& kernel = loaded.program->kernels()[k];
+        if (info.error) {
+          ++failed;
+          std::printf("%s: %s: %s\n", argv[i], kernel.name.c_str(), info.message.substr(0, 300).c_str());
+          break;
+        }
+        std::printf("%s: %s%s: %.1f ms, %u registers\n", argv[i], kernel.name.c_str(),
+                    level == exec::CountLevel::off ? "" : " (counting)", static_cast<double>(info.endNs - info.startNs) / 1e6,
+                    kernel.registersPerThread);
+      }
+    }
+  }
+  return failed != 0;
+}
