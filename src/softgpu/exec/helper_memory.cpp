@@ -4,6 +4,10 @@
 // one by one, with every check.
 #include "softgpu/exec/helpers.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include <cmath>
 #include <cstring>
 
@@ -71,6 +75,73 @@ SONDE_DEVICE_CODE void loadLanes(WarpState* w, const uint64_t* addresses, uint32
     for (uint32_t i = 0; i < a.count; ++i) copyElement(to + (i * kLanes + l) * a.bytes, from + i * a.bytes, a.bytes);
   }
 }
+
+#if defined(__x86_64__)
+#define SONDE_AVX512 __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq"), no_sanitize("address", "thread", "undefined")))
+
+// Lanes (of 8) whose generic address is outside the window or misaligned.
+SONDE_AVX512 inline __mmask8 outside(const WarpState* w, __m512i address, unsigned shift) {
+  const __m512i distance = _mm512_sub_epi64(address, _mm512_set1_epi64(static_cast<int64_t>(w->windowBase)));
+  const __m512i turned = _mm512_rorv_epi64(distance, _mm512_set1_epi64(shift));
+  return _mm512_cmpge_epu64_mask(turned, _mm512_set1_epi64(static_cast<int64_t>(w->windowSize >> shift)));
+}
+
+SONDE_AVX512 void loadLanes512(WarpState* w, const uint64_t* addresses, uint32_t mask, uint32_t description, void* out) {
+  const Access a(description);
+  if (a.space != 0 || a.bytes < 4) return loadLanes(w, addresses, mask, description, out);
+  const auto shift = static_cast<unsigned>(__builtin_ctz(a.bytes * a.count));
+  __m512i at[4];
+  uint32_t bad = 0;
+  for (int i = 0; i < 4; ++i) {
+    at[i] = _mm512_load_si512(addresses + 8 * i);
+    bad |= uint32_t{outside(w, at[i], shift)} << (8 * i);
+    at[i] = _mm512_add_epi64(at[i], _mm512_set1_epi64(static_cast<int64_t>(w->deviceDelta)));
+  }
+  if (bad & mask) return loadLanes(w, addresses, mask, description, out);
+  for (uint32_t e = 0; e < a.count; ++e) {
+    const char* base = reinterpret_cast<const char*>(0) + e * a.bytes;
+    for (int i = 0; i < 4; ++i) {
+      const auto m = static_cast<__mmask8>(mask >> (8 * i));
+      if (a.bytes == 4)
+        _mm256_store_si256(reinterpret_cast<__m256i*>(static_cast<char*>(out) + e * 128 + 32 * i),
+                           _mm512_mask_i64gather_epi32(_mm256_setzero_si256(), m, at[i], base, 1));
+      else
+        _mm512_store_si512(static_cast<char*>(out) + e * 256 + 64 * i, _mm512_mask_i64gather_epi64(_mm512_setzero_si512(), m, at[i], base, 1));
+    }
+  }
+}
+
+SONDE_DEVICE_CODE void storeLanes(WarpState* w, const uint64_t* addresses, uint32_t mask, uint32_t description, const void* in);
+
+SONDE_AVX512 void storeLanes512(WarpState* w, const uint64_t* addresses, uint32_t mask, uint32_t description, const void* in) {
+  const Access a(description);
+  if (a.space != 0 || a.bytes < 4) return storeLanes(w, addresses, mask, description, in);
+  const auto shift = static_cast<unsigned>(__builtin_ctz(a.bytes * a.count));
+  __m512i at[4];
+  uint32_t bad = 0;
+  for (int i = 0; i < 4; ++i) {
+    at[i] = _mm512_load_si512(addresses + 8 * i);
+    bad |= uint32_t{outside(w, at[i], shift)} << (8 * i);
+    at[i] = _mm512_add_epi64(at[i], _mm512_set1_epi64(static_cast<int64_t>(w->deviceDelta)));
+  }
+  if (bad & mask) return storeLanes(w, addresses, mask, description, in);
+  for (uint32_t e = 0; e < a.count; ++e) {
+    char* base = reinterpret_cast<char*>(0) + e * a.bytes;
+    for (int i = 0; i < 4; ++i) {
+      const auto m = static_cast<__mmask8>(mask >> (8 * i));
+      if (a.bytes == 4)
+        _mm512_mask_i64scatter_epi32(base, m, at[i], _mm256_load_si256(reinterpret_cast<const __m256i*>(static_cast<const char*>(in) + e * 128 + 32 * i)), 1);
+      else
+        _mm512_mask_i64scatter_epi64(base, m, at[i], _mm512_load_si512(static_cast<const char*>(in) + e * 256 + 64 * i), 1);
+    }
+  }
+}
+
+bool hostHasAvx512() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq");
+}
+#endif
 
 SONDE_DEVICE_CODE void storeLanes(WarpState* w, const uint64_t* addresses, uint32_t mask, uint32_t description, const void* in) {
   const Access a(description);
@@ -246,8 +317,16 @@ SONDE_DEVICE_CODE void atomics(WarpState* w, const uint64_t* addresses, uint32_t
 }  // namespace
 
 std::span<const jit::RuntimeSymbol> memoryHelpers() {
+  auto* load = &loadLanes;
+  auto* store = &storeLanes;
+#if defined(__x86_64__)
+  if (hostHasAvx512()) {
+    load = &loadLanes512;
+    store = &storeLanes512;
+  }
+#endif
   static const jit::RuntimeSymbol symbols[] = {
-      {"sonde_load", reinterpret_cast<void*>(&loadLanes)},     {"sonde_store", reinterpret_cast<void*>(&storeLanes)},
+      {"sonde_load", reinterpret_cast<void*>(load)},           {"sonde_store", reinterpret_cast<void*>(store)},
       {"sonde_load1", reinterpret_cast<void*>(&loadOne)},      {"sonde_store1", reinterpret_cast<void*>(&storeOne)},
       {"sonde_cp_async", reinterpret_cast<void*>(&copyAsync)}, {"sonde_atomic", reinterpret_cast<void*>(&atomics)},
   };

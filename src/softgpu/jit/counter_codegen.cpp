@@ -160,34 +160,61 @@ void FunctionCodegen::countUniform(const MemoryAccess& a) {
   countRaw(isStore ? RawCounter::global_store_lines : RawCounter::global_load_lines, one);
 }
 
-// Lanes at consecutive elements from `first` on; the insert point is within the
-// row path. Holes in the mask go to the helper.
-void FunctionCodegen::countRow(const MemoryAccess& a, Value* first) {
+// Each half of the warp at consecutive elements or at one; the insert point is
+// within that path. With all lanes there, the pieces touched are two intervals.
+// Holes in the mask go to the helper.
+void FunctionCodegen::countHalves(const MemoryAccess& a, const Halves& h) {
   const Instruction& in = *current_;
   if (!countingMemory() || in.space == StateSpace::const_) return;
-  if (a.space == Space::local) {
+  const unsigned size = a.bytes * a.count;
+  if (a.space == Space::local || (a.space == Space::shared && size < 4)) {
     countByHelper(a);
     return;
   }
   auto& c = b.getContext();
-  auto* simple = llvm::BasicBlock::Create(c, "count_row", target_);
+  auto* simple = llvm::BasicBlock::Create(c, "count_halves", target_);
   auto* other = llvm::BasicBlock::Create(c, "count_other", target_);
   auto* done = llvm::BasicBlock::Create(c, "counted", target_);
   Value* full = b.CreateICmpEQ(effectMask(), b.getInt32(~0u));
-  if (in.space == StateSpace::none)  // below global memory lie the shared and the local window
-    full = b.CreateAnd(full, b.CreateICmpUGE(first, b.CreateAdd(warpField(offsetof(WarpState, localWindowBase), b.getInt64Ty(), "lw"),
-                                                                warpField(offsetof(WarpState, localWindowSize), b.getInt64Ty(), "ls"))));
+  if (in.space == StateSpace::none) {  // below global memory lie the shared and the local window
+    Value* global = b.CreateAdd(warpField(offsetof(WarpState, localWindowBase), b.getInt64Ty(), "lw"),
+                                warpField(offsetof(WarpState, localWindowSize), b.getInt64Ty(), "ls"));
+    full = b.CreateAnd(full, b.CreateAnd(b.CreateICmpUGE(h.low, global), b.CreateICmpUGE(h.high, global)));
+  }
   b.CreateCondBr(full, simple, other);
   b.SetInsertPoint(simple);
   const bool isStore = in.op == Opcode::st;
-  const unsigned size = a.bytes * a.count;
   if (a.space == Space::shared) {
-    countRaw(isStore ? RawCounter::shared_store_wavefronts : RawCounter::shared_load_wavefronts,
-             b.getInt64(std::max(1u, size * kWarpSize / 128)));
+    const auto wavefronts = isStore ? RawCounter::shared_store_wavefronts : RawCounter::shared_load_wavefronts;
+    if (size > 4) {  // each half, or quarter, is a pass of its own
+      countRaw(wavefronts, b.getInt64(size == 8 ? 2 : 4));
+    } else {
+      // Distance in words: a second pass when two different words of the halves
+      // share a bank.
+      Value* distance = b.CreateAShr(b.CreateSub(h.high, h.low), 2);
+      Value* bank = b.CreateAnd(distance, b.getInt32(31));
+      Value* near = b.CreateICmpULE(b.CreateAdd(distance, b.getInt32(16)), b.getInt32(32));
+      Value* conflict = b.CreateNot(b.CreateOr(near, b.CreateICmpEQ(bank, b.getInt32(16))));
+      if (h.same) {
+        Value* one = b.CreateAnd(b.CreateICmpEQ(bank, b.getInt32(0)), b.CreateICmpNE(distance, b.getInt32(0)));
+        conflict = b.CreateSelect(h.same, one, conflict);
+      }
+      Value* extra = b.CreateZExt(conflict, b.getInt64Ty());
+      countRaw(wavefronts, b.CreateAdd(extra, b.getInt64(1)));
+      countRaw(isStore ? RawCounter::shared_store_bank_conflicts : RawCounter::shared_load_bank_conflicts, extra);
+    }
   } else {
-    Value* last = b.CreateAdd(first, b.getInt64(size * kWarpSize - 1));
-    auto pieces = [&](unsigned shift) {
-      return b.CreateAdd(b.CreateSub(b.CreateLShr(last, shift), b.CreateLShr(first, shift)), b.getInt64(1));
+    Value* span = b.getInt64(size * 16 - 1);
+    if (h.same) span = b.CreateSelect(h.same, b.getInt64(size - 1), span);
+    Value* lowEnd = b.CreateAdd(h.low, span);
+    Value* highEnd = b.CreateAdd(h.high, span);
+    auto pieces = [&](unsigned shift) -> Value* {
+      auto at = [&](Value* v) { return b.CreateLShr(v, shift); };
+      Value *s0 = at(h.low), *e0 = at(lowEnd), *s1 = at(h.high), *e1 = at(highEnd);
+      Value* both = b.CreateAdd(b.CreateAdd(b.CreateSub(e0, s0), b.CreateSub(e1, s1)), b.getInt64(2));
+      Value* begin = b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, s0, s1);
+      Value* end = b.CreateAdd(b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, e0, e1), b.getInt64(1));
+      return b.CreateSub(both, b.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, end, begin));
     };
     countRaw(isStore ? RawCounter::global_store_sectors : RawCounter::global_load_sectors, pieces(5));
     countRaw(isStore ? RawCounter::global_store_lines : RawCounter::global_load_lines, pieces(7));

@@ -96,7 +96,12 @@ class FunctionCodegen final : public EmitContext {
   std::vector<llvm::Value*> loadVarying(const MemoryAccess& a, llvm::Type* element);
   void storeUniform(const MemoryAccess& a, const std::vector<llvm::Value*>& values);
   void storeVarying(const MemoryAccess& a, const std::vector<llvm::Value*>& values);
-  llvm::Value* contiguous(const MemoryAccess& a, llvm::Value* lanes);
+  struct Halves {
+    llvm::Value *low = nullptr, *high = nullptr;  // addresses of lanes 0 and 16
+    llvm::Value* found = nullptr;                 // i1
+    llvm::Value* same = nullptr;                  // i1: all lanes of a half at one address; null: never
+  };
+  Halves findHalves(const MemoryAccess& a, llvm::Value* lanes, bool allowSame);
   llvm::Value* lanesInRange(const MemoryAccess& a, llvm::Value* lanes);
   llvm::Value* rangeLimit(Space space, unsigned shift, unsigned slack);
   llvm::Value* hostBase(Space space);
@@ -154,7 +159,7 @@ class FunctionCodegen final : public EmitContext {
   uint32_t accessKind(const ptx::Instruction& in) const;
   void countByHelper(const MemoryAccess& a);
   void countUniform(const MemoryAccess& a);
-  void countRow(const MemoryAccess& a, llvm::Value* first);
+  void countHalves(const MemoryAccess& a, const Halves& h);
   void countScattered(const MemoryAccess& a);
   void countGenericGlobal(const ptx::Instruction& in, unsigned bytes);
   void countRaw(exec::RawCounter counter, llvm::Value* amount64) {

@@ -182,17 +182,31 @@ llvm::Constant* laneOffsets(llvm::Type* scalar, unsigned step) {
 }
 }  // namespace
 
-// i1: the lanes of `active` address consecutive elements, counted from lane 0,
-// and the whole row lies in range.
-Value* FunctionCodegen::contiguous(const MemoryAccess& a, Value* active) {
+// Do both halves of the warp walk through memory with one step, each from a
+// place of its own? A row of elements, the rows of a two-dimensional block and
+// the same element for each half are all of this shape.
+FunctionCodegen::Halves FunctionCodegen::findHalves(const MemoryAccess& a, Value* active, bool allowSame) {
   const unsigned size = a.bytes * a.count;
   llvm::Type* scalar = a.address->getType()->getScalarType();
-  Value* first = b.CreateExtractElement(a.address, uint64_t{0});
-  first = b.CreateFreeze(first);
-  Value* expected = b.CreateAdd(splat(first), laneOffsets(scalar, size));
-  Value* same = bitsOf(b.CreateICmpEQ(a.address, expected));
-  Value* all = b.CreateICmpEQ(b.CreateOr(same, b.CreateNot(active)), b.getInt32(~0u));
-  return b.CreateAnd(all, scalarInRange(a, first, size * kWarpSize));
+  Value* address = b.CreateFreeze(a.address);
+  Halves h;
+  h.low = b.CreateExtractElement(address, uint64_t{0});
+  h.high = b.CreateExtractElement(address, uint64_t{16});
+  llvm::SmallVector<int, 32> pick;
+  for (unsigned l = 0; l < kWarpSize; ++l) pick.push_back(l < 16 ? 0 : 16);
+  Value* base = b.CreateShuffleVector(address, pick);
+  std::vector<llvm::Constant*> steps;
+  for (unsigned l = 0; l < kWarpSize; ++l) steps.push_back(llvm::ConstantInt::get(scalar, uint64_t{l % 16} * size));
+  Value* offsets = llvm::ConstantVector::get(steps);
+  Value* inRange = b.CreateAnd(scalarInRange(a, h.low, size * 16), scalarInRange(a, h.high, size * 16));
+  if (allowSame) {
+    Value* second = b.CreateExtractElement(address, uint64_t{1});
+    h.same = b.CreateICmpEQ(second, h.low, "same");
+    offsets = b.CreateSelect(h.same, llvm::Constant::getNullValue(offsets->getType()), offsets);
+  }
+  Value* fits = bitsOf(b.CreateICmpEQ(address, b.CreateAdd(base, offsets)));
+  h.found = b.CreateAnd(b.CreateICmpEQ(b.CreateOr(fits, b.CreateNot(active)), b.getInt32(~0u)), inRange);
+  return h;
 }
 
 // i1: every active lane's access lies in range and is aligned.
@@ -251,35 +265,67 @@ std::vector<Value*> FunctionCodegen::loadVarying(const MemoryAccess& a, llvm::Ty
   };
   std::vector<Way> ways;
 
-  if (!a.uniform && a.bytes <= 8) {
+  if (!a.uniform && a.bytes <= 8 && a.space != Space::local) {
+    BasicBlock* halves = BasicBlock::Create(c, "ld_halves", target_);
     BasicBlock* row = BasicBlock::Create(c, "ld_row", target_);
+    BasicBlock* same = BasicBlock::Create(c, "ld_same", target_);
     BasicBlock* other = BasicBlock::Create(c, "ld_other", target_);
-    Value* is = contiguous(a, active);
-    if (!avx512 || a.count > 1) is = b.CreateAnd(is, b.CreateICmpEQ(active, b.getInt32(~0u)));
-    b.CreateCondBr(is, row, other);
+    Halves h = findHalves(a, active, true);
+    const bool needFull = !avx512 || a.count > 1;
+    if (needFull) h.found = b.CreateAnd(h.found, b.CreateICmpEQ(active, b.getInt32(~0u)));
+    b.CreateCondBr(h.found, halves, other);
+    b.SetInsertPoint(halves);
+    countHalves(a, h);
+    Value* low = scalarPointer(a, h.low);
+    Value* high = scalarPointer(a, h.high);
+    b.CreateCondBr(h.same, same, row);
+
     b.SetInsertPoint(row);
-    Value* first = b.CreateExtractElement(a.address, uint64_t{0});
-    countRow(a, first);
-    Value* p = scalarPointer(a, first);
     std::vector<Value*> values;
+    llvm::Type* half = FixedVectorType::get(element, 16);
     if (a.count > 1) {
-      Value* all = b.CreateAlignedLoad(FixedVectorType::get(element, kWarpSize * a.count), p, llvm::Align(a.bytes * a.count));
+      llvm::Type* wide = FixedVectorType::get(element, 16 * a.count);
+      Value* all = concat(b.CreateAlignedLoad(wide, low, llvm::Align(a.bytes * a.count)),
+                          b.CreateAlignedLoad(wide, high, llvm::Align(a.bytes * a.count)));
       for (unsigned i = 0; i < a.count; ++i) {
         llvm::SmallVector<int, 32> pick;
         for (unsigned l = 0; l < kWarpSize; ++l) pick.push_back(static_cast<int>(l * a.count + i));
         values.push_back(b.CreateShuffleVector(all, pick));
       }
     } else if (avx512) {
-      values.push_back(b.CreateMaskedLoad(vector, p, llvm::Align(a.bytes), maskVector(active), llvm::Constant::getNullValue(vector)));
+      auto part = [&](Value* p, unsigned shift) {
+        Value* bits = b.CreateTrunc(shift ? b.CreateLShr(active, shift) : active, b.getInt16Ty());
+        Value* mask = b.CreateBitCast(bits, FixedVectorType::get(b.getInt1Ty(), 16));
+        return b.CreateMaskedLoad(half, p, llvm::Align(a.bytes), mask, llvm::Constant::getNullValue(half));
+      };
+      values.push_back(concat(part(low, 0), part(high, 16)));
     } else {
-      values.push_back(b.CreateAlignedLoad(vector, p, llvm::Align(a.bytes)));
+      values.push_back(concat(b.CreateAlignedLoad(half, low, llvm::Align(a.bytes)), b.CreateAlignedLoad(half, high, llvm::Align(a.bytes))));
+    }
+    ways.push_back({b.GetInsertBlock(), std::move(values)});
+    b.CreateBr(done);
+
+    b.SetInsertPoint(same);
+    values.clear();
+    // A half without active lanes must not be touched: read the other's place.
+    Value* anyLow = b.CreateICmpNE(b.CreateAnd(active, b.getInt32(0xffff)), b.getInt32(0));
+    Value* anyHigh = b.CreateICmpNE(b.CreateLShr(active, 16), b.getInt32(0));
+    Value* from = b.CreateSelect(anyLow, low, high);
+    Value* to = b.CreateSelect(anyHigh, high, low);
+    for (unsigned i = 0; i < a.count; ++i) {
+      auto one = [&](Value* p) {
+        Value* v = b.CreateAlignedLoad(element, b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), p, i * a.bytes), llvm::Align(a.bytes));
+        return b.CreateVectorSplat(16, v);
+      };
+      values.push_back(concat(one(from), one(to)));
     }
     ways.push_back({b.GetInsertBlock(), std::move(values)});
     b.CreateBr(done);
     b.SetInsertPoint(other);
   }
   countScattered(a);
-  if (avx512 && (a.bytes == 4 || a.bytes == 8)) {
+  // 64-bit addresses: the helper gathers as well, and keeps the code short.
+  if (avx512 && a.space != Space::generic && (a.bytes == 4 || a.bytes == 8)) {
     BasicBlock* gather = BasicBlock::Create(c, "ld_gather", target_);
     BasicBlock* slow = BasicBlock::Create(c, "ld_slow", target_);
     b.CreateCondBr(lanesInRange(a, active), gather, slow);
@@ -352,60 +398,61 @@ void FunctionCodegen::storeVarying(const MemoryAccess& a, const std::vector<Valu
   std::vector<Value*> rows;
   for (Value* v : values) rows.push_back(v->getType()->isVectorTy() ? v : splat(v));
 
-  if (!a.uniform && a.bytes <= 8) {
-    BasicBlock* row = BasicBlock::Create(c, "st_row", target_);
+  if (!a.uniform && a.bytes <= 8 && a.space != Space::local) {
+    BasicBlock* halves = BasicBlock::Create(c, "st_halves", target_);
     BasicBlock* other = BasicBlock::Create(c, "st_other", target_);
-    Value* is = contiguous(a, active);
+    Halves h = findHalves(a, active, false);
     Value* full = b.CreateICmpEQ(active, b.getInt32(~0u));
-    if (!avx512 || a.count > 1) is = b.CreateAnd(is, full);
-    b.CreateCondBr(is, row, other);
-    b.SetInsertPoint(row);
-    Value* first = b.CreateExtractElement(a.address, uint64_t{0});
-    countRow(a, first);
-    Value* p = scalarPointer(a, first);
+    if (!avx512 || a.count > 1) h.found = b.CreateAnd(h.found, full);
+    b.CreateCondBr(h.found, halves, other);
+    b.SetInsertPoint(halves);
+    countHalves(a, h);
+    Value* low = scalarPointer(a, h.low);
+    Value* high = scalarPointer(a, h.high);
+    auto part = [&](Value* v, unsigned from, unsigned n) {
+      llvm::SmallVector<int, 128> pick;
+      for (unsigned l = 0; l < n; ++l) pick.push_back(static_cast<int>(from + l));
+      return b.CreateShuffleVector(v, pick);
+    };
     if (a.count > 1) {
-      Value* all = rows[0];
-      // Interleave pairwise: vectors of 32 lanes to one of 32 * count.
-      if (a.count == 2) {
-        llvm::SmallVector<int, 64> pick;
-        for (unsigned l = 0; l < kWarpSize; ++l) {
-          pick.push_back(static_cast<int>(l));
-          pick.push_back(static_cast<int>(kWarpSize + l));
-        }
-        all = b.CreateShuffleVector(rows[0], rows[1], pick);
-      } else {
-        std::vector<Value*> parts = rows;
-        while (parts.size() > 1) {
-          std::vector<Value*> next;
-          for (size_t i = 0; i + 1 < parts.size(); i += 2) next.push_back(concat(parts[i], parts[i + 1]));
-          parts = std::move(next);
-        }
-        llvm::SmallVector<int, 256> pick;
-        for (unsigned l = 0; l < kWarpSize; ++l)
-          for (unsigned i = 0; i < a.count; ++i) pick.push_back(static_cast<int>(i * kWarpSize + l));
-        all = b.CreateShuffleVector(parts[0], pick);
+      std::vector<Value*> parts = rows;
+      while (parts.size() > 1) {
+        std::vector<Value*> next;
+        for (size_t i = 0; i + 1 < parts.size(); i += 2) next.push_back(concat(parts[i], parts[i + 1]));
+        parts = std::move(next);
       }
-      b.CreateAlignedStore(all, p, llvm::Align(a.bytes * a.count));
-      b.CreateBr(done);
-    } else if (avx512) {
-      // A masked store costs several times a plain one.
-      BasicBlock* plain = BasicBlock::Create(c, "st_plain", target_);
-      BasicBlock* masked = BasicBlock::Create(c, "st_masked", target_);
-      b.CreateCondBr(full, plain, masked);
-      b.SetInsertPoint(plain);
-      b.CreateAlignedStore(rows[0], p, llvm::Align(a.bytes));
-      b.CreateBr(done);
-      b.SetInsertPoint(masked);
-      b.CreateMaskedStore(rows[0], p, llvm::Align(a.bytes), maskVector(active));
+      llvm::SmallVector<int, 256> pick;
+      for (unsigned l = 0; l < kWarpSize; ++l)
+        for (unsigned i = 0; i < a.count; ++i) pick.push_back(static_cast<int>(i * kWarpSize + l));
+      Value* all = b.CreateShuffleVector(parts[0], pick);
+      b.CreateAlignedStore(part(all, 0, 16 * a.count), low, llvm::Align(a.bytes * a.count));
+      b.CreateAlignedStore(part(all, 16 * a.count, 16 * a.count), high, llvm::Align(a.bytes * a.count));
       b.CreateBr(done);
     } else {
-      b.CreateAlignedStore(rows[0], p, llvm::Align(a.bytes));
+      BasicBlock* plain = BasicBlock::Create(c, "st_plain", target_);
+      BasicBlock* masked = avx512 ? BasicBlock::Create(c, "st_masked", target_) : nullptr;
+      // A masked store costs several times a plain one.
+      if (masked) b.CreateCondBr(full, plain, masked);
+      else b.CreateBr(plain);
+      b.SetInsertPoint(plain);
+      b.CreateAlignedStore(part(rows[0], 0, 16), low, llvm::Align(a.bytes));
+      b.CreateAlignedStore(part(rows[0], 16, 16), high, llvm::Align(a.bytes));
       b.CreateBr(done);
+      if (masked) {
+        b.SetInsertPoint(masked);
+        auto store = [&](Value* p, unsigned from) {
+          Value* bits = b.CreateTrunc(from ? b.CreateLShr(active, from) : active, b.getInt16Ty());
+          b.CreateMaskedStore(part(rows[0], from, 16), p, llvm::Align(a.bytes), b.CreateBitCast(bits, FixedVectorType::get(b.getInt1Ty(), 16)));
+        };
+        store(low, 0);
+        store(high, 16);
+        b.CreateBr(done);
+      }
     }
     b.SetInsertPoint(other);
   }
   countScattered(a);
-  if (avx512 && (a.bytes == 4 || a.bytes == 8)) {
+  if (avx512 && a.space != Space::generic && (a.bytes == 4 || a.bytes == 8)) {
     BasicBlock* scatter = BasicBlock::Create(c, "st_scatter", target_);
     BasicBlock* slow = BasicBlock::Create(c, "st_slow", target_);
     b.CreateCondBr(lanesInRange(a, active), scatter, slow);
