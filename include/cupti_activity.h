@@ -17,6 +17,10 @@
 #include <cupti_events.h>
 #include <cupti_metrics.h>
 #include <cupti_result.h>
+#if defined(CUPTI_DIRECTIVE_SUPPORT)
+#include <Openacc/cupti_openacc.h>
+#include <Openmp/cupti_openmp.h>
+#endif
 
 /* Records of the generation of CUDA 6.5 (Kernel2, Device, GlobalAccess2, Branch2, UnifiedMemoryCounter): compile
  * with -DCUPTI_RECORD_ABI=6050. The choice is then in the binary, as another name of the function that registers. */

@@ -103,6 +103,26 @@ def parameters():
     return "".join(out)
 
 
+def recordVersions():
+    """A record that is a prefix of its next version can be read in its place; padding may shrink."""
+    out = start(["cupti.h"], "Which records can be read as their older versions, and which cannot.")
+    out.append("#define KEPT(older, newer, member) \\\n  _Static_assert(offsetof(older, member) == offsetof(newer, member), #older \".\" #member)\n")
+    out.append("#define GROWN(older, newer) _Static_assert(sizeof(older) <= sizeof(newer), #older)\n\n")
+    members = {}
+    for r in table("layouts.tsv"):
+        members.setdefault(r["struct"], {})[r["field"]] = r["offset_or_size"]
+    for r in table("record_versions.tsv"):
+        older, newer = members[r.record], members[r.next]
+        real = [m for m in older if m != "(whole)" and not re.match(r'(pad|reserved)', m)]
+        moved = [m for m in real if older[m] != newer.get(m)]
+        if (not moved) != (r.prefix_of_next == "yes"):
+            raise SystemExit("record_versions.tsv: %s and %s: moved: %s" % (r.record, r.next, moved))
+        if not moved:
+            out.append("GROWN(%s, %s);\n" % (r.record, r.next))
+            out += ["KEPT(%s, %s, %s);\n" % (r.record, r.next, m) for m in real]
+    return "".join(out)
+
+
 def generate():
     cupti = structs.CUPTI_INCLUDES
     return {"tests/abi/generated/" + name: text for name, text in {
@@ -114,4 +134,5 @@ def generate():
         "functions_cupti.c": functions("cupti", cupti),
         "functions_driver_all.c": everyDriverVersion(),
         "parameters.c": parameters(),
+        "record_versions.c": recordVersions(),
     }.items()}

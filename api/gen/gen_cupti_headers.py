@@ -86,6 +86,7 @@ def header(name, docs, enumerators, fields, missing):
     else:
         out += ["#include <%s>\n" % i for i in includes]
     if name == "cupti_activity.h":
+        out.append("#if defined(CUPTI_DIRECTIVE_SUPPORT)\n#include <Openacc/cupti_openacc.h>\n#include <Openmp/cupti_openmp.h>\n#endif\n")
         out.append(RECORD_ABI)
     if name == "cupti_checkpoint.h":
         out.append("\n#ifdef __cplusplus\nnamespace NV {\nnamespace Cupti {\nnamespace Checkpoint {\n#endif\n")
