@@ -77,7 +77,7 @@ bool specialFromName(std::string_view text, SpecialReg& reg, uint32_t& index);
 struct Operand {
   enum class Kind : uint8_t {
     none,        // absent optional operand
-    reg,         // register, or one component of a vector register (component >= 0)
+    reg,         // register, or one component of a vector register (component >= 0; a whole one becomes a vector)
     special,     // %tid.x … : special + component (0 x, 1 y, 2 z, 3 w; -1 whole) ; index for %envregN, %pmN
     integer,     // imm holds the two's complement value
     floating,    // imm holds IEEE bits: of f32 when is32 (0f…), else of f64 (0d… or a decimal literal)

@@ -130,6 +130,7 @@ bool Parser::resolve(const Token& t, Operand& o) {
         o.reg = b.id;
         return true;
       case Binding::Kind::variable: o.ref = Operand::Ref::localVar; break;
+      case Binding::Kind::moduleVariable: o.ref = Operand::Ref::moduleVar; break;
       case Binding::Kind::param: o.ref = Operand::Ref::param; break;
       case Binding::Kind::returnParam: o.ref = Operand::Ref::returnParam; break;
       case Binding::Kind::targets: o.ref = Operand::Ref::branchTargets; break;
@@ -190,8 +191,18 @@ bool Parser::nameOperand(Operand& o) {
     return error(t.pos, "undefined name " + describe(t));
   }
   advance();
-  if (o.kind != Operand::Kind::symbol) return suffix(o, t.text);
-  return symbolOffset(o);
+  if (o.kind == Operand::Kind::symbol) return symbolOffset(o);
+  if (!suffix(o, t.text)) return false;
+  if (o.kind == Operand::Kind::reg && o.component < 0 && fn_->registers[o.reg].vector > 1) {
+    // A whole vector register is the vector of its components.
+    Operand whole;
+    whole.kind = Operand::Kind::vector;
+    whole.pos = o.pos;
+    whole.elements.assign(fn_->registers[o.reg].vector, o);
+    for (size_t i = 0; i < whole.elements.size(); ++i) whole.elements[i].component = static_cast<int8_t>(i);
+    o = std::move(whole);
+  }
+  return true;
 }
 
 // What may follow a variable's name: [index] and + offset.

@@ -341,7 +341,11 @@ bool Parser::variableStatement(const Linkage& linkage, bool inFunction) {
     if (!inFunction) {
       declareModuleVariable(std::move(v));
     } else if (s == StateSpace::global || s == StateSpace::const_ || s == StateSpace::tex) {
-      return error(v.pos, "." + std::string(name(s)) + " variables must be declared at module scope");
+      // A module variable that only this block can name.
+      for (unsigned k = 1; moduleVariables_.count(v.name) || functions_.count(v.name); ++k)
+        v.name = std::string(nameToken.text) + "$" + std::to_string(k);
+      if (!bind(nameToken, Binding::Kind::moduleVariable, static_cast<uint32_t>(module_.variables.size()))) return false;
+      declareModuleVariable(std::move(v));
     } else {
       const auto id = static_cast<uint32_t>(fn_->variables.size());
       v.name = uniqueName(nameToken.text);

@@ -90,7 +90,7 @@ class Parser {
 
   // --- names of the function being parsed (parse_function.cpp)
   struct Binding {
-    enum class Kind : uint8_t { reg, variable, param, returnParam, prototype, targets };
+    enum class Kind : uint8_t { reg, variable, moduleVariable, param, returnParam, prototype, targets };
     Kind kind = Kind::reg;
     uint16_t depth = 0;
     uint32_t id = 0;

@@ -125,7 +125,6 @@ TEST(ParseErrors, Declarations) {
   EXPECT_EQ(moduleErrors(".global .u32 y;\n.global .u16 x = y;\n"),
             ":5:18: error: an address does not fit into .u16; use a mask such as 0xFF(y)\n");
   EXPECT_EQ(moduleErrors(".global x;\n"), ":4:9: error: expected a type such as .b32, found 'x'\n");
-  EXPECT_EQ(bodyErrors(".global .u32 x;\n"), ":6:14: error: .global variables must be declared at module scope\n");
 }
 
 TEST(ParseErrors, Calls) {

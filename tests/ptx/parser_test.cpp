@@ -157,6 +157,26 @@ TEST(Parser, ScopesHideNames) {
   EXPECT_EQ(f.body[4].operands[0].index, 0u);
 }
 
+TEST(Parser, WholeVectorRegisterIsItsComponents) {
+  const Function f = kernel(".reg .v2 .u32 v; .reg .b64 %rd<2>; mov.b64 %rd1, v; ld.global.v2.u32 v, [%rd1]; mov.b32 v.y, v.x;");
+  const Operand& v = f.body[0].operands[1];
+  ASSERT_EQ(v.kind, Operand::Kind::vector);
+  ASSERT_EQ(v.elements.size(), 2u);
+  EXPECT_EQ(v.elements[1].reg, 0u);
+  EXPECT_EQ(v.elements[1].component, 1);
+  EXPECT_EQ(f.body[2].operands[1].component, 0);
+}
+
+TEST(Parser, GlobalVariableInABodyBelongsToTheModule) {
+  const Module m = parsed(
+      ".global .u32 x = 1;\n.entry a() { .reg .b32 r; .global .u32 x = 2; ld.global.u32 r, [x]; }\n"
+      ".entry b() { .reg .b32 r; ld.global.u32 r, [x]; }");
+  ASSERT_EQ(m.variables.size(), 2u);
+  EXPECT_EQ(m.variables[1].name, "x$1");
+  EXPECT_EQ(m.functions[0].body[0].operands[1].refId, 1u);
+  EXPECT_EQ(m.functions[1].body[0].operands[1].refId, 0u);
+}
+
 TEST(Parser, ParameterLayout) {
   const Module m = parsed(
       ".entry k(.param .u8 a, .param .u64 .ptr .global .align 16 b, .param .align 8 .b8 c[12], .param .v2 .f32 d) "
