@@ -182,8 +182,12 @@ ThreadQueue* Client::openQueue(ThreadState& thread, uint32_t g) {
     queue->release(ThreadQueue::kClient);
     return queue;
   }
-  queue->next = queues;
-  queues = queue;
+  if (lastQueue != nullptr) {
+    lastQueue->next = queue;
+  } else {
+    queues = queue;
+  }
+  lastQueue = queue;
   return queue;
 }
 

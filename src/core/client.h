@@ -116,7 +116,9 @@ struct Client {
   std::thread::id deliverer;
   bool deliverAgain = false, deliverAgainAll = false;
   uint32_t epoch = 0;  // changes when the queues are discarded
-  ThreadQueue* queues = nullptr;
+  uint64_t progress = 0;  // buffer callbacks that returned
+  ThreadQueue* queues = nullptr;  // in the order of their making: thread ids are reused
+  ThreadQueue* lastQueue = nullptr;
   OpenBuffer open;  // with one buffer for all threads
   std::vector<OpenBuffer> spares;  // asked for by two deliveries at once
   uint64_t dropped = 0;

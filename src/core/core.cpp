@@ -13,6 +13,7 @@
 #include "core/delivery.h"
 #include "core/errors.h"
 #include "core/events/access.h"
+#include "core/strings.h"
 #include "core/work.h"
 #include "platform/softgpu/find_platform.h"
 
@@ -52,8 +53,10 @@ void beforeFork() {
   lockThreads();
   lockDelivery();
   lockWork();
+  lockStrings();
 }
 void afterForkInParent() {
+  unlockStrings();
   unlockWork();
   unlockDelivery();
   unlockThreads();
@@ -70,6 +73,7 @@ void afterForkInChild() {
     }
   }
   forgetWork();
+  unlockStrings();
   unlockWork();
   unlockDelivery();
   unlockThreads();
@@ -112,7 +116,7 @@ uint64_t interestOf(uint64_t kinds) {
 void computeWanted() {
   uint32_t kindMask[kKindCount] = {};
   uint64_t kinds = 0;
-  bool latency = false;
+  bool latency = false, byContext = false;
   uint32_t used = 0;
   for (uint32_t i = 0; i < kMaxClients; ++i) {
     const Client& client = clients()[i];
@@ -121,6 +125,7 @@ void computeWanted() {
     const uint64_t any = client.anyKinds.load();
     kinds |= any;
     latency = latency || client.latencyTimestamps.load();
+    byContext = byContext || client.contexts.load() != nullptr;
     for (uint32_t kind = 1; kind < kKindCount; ++kind) {
       if (any & kindBit(kind)) kindMask[kind] |= 1u << i;
     }
@@ -144,6 +149,7 @@ void computeWanted() {
     }
   }
   uint64_t interest = interestOf(kinds);
+  if (byContext) interest |= SONDE_INTEREST_RESOURCE;         // the settings go with their context
   if (events::active()) interest |= SONDE_INTEREST_RESOURCE;  // contexts that go take their event groups along
   for (uint32_t domain = CUPTI_CB_DOMAIN_RESOURCE; domain < kDomainCount; ++domain) {
     for (uint32_t cbid = 0; cbid < cbidCount(domain); ++cbid) {

@@ -136,6 +136,7 @@ class Pass {
     thread.inClient[client_.index].fetch_sub(1);
     reportOverhead(client_, thread, CUPTI_ACTIVITY_OVERHEAD_ACTIVITY_BUFFER_REQUEST, start);
     lock_.lock();
+    ++client_.progress;
     if (client_.epoch == epoch_) return true;
     // The client ended meanwhile and will hear no more of this buffer.
     return false;
@@ -152,10 +153,12 @@ class Pass {
     callbacks->complete(nullptr, 0, full.data, full.size, full.used);
     thread.inClient[client_.index].fetch_sub(1);
     lock_.lock();
+    ++client_.progress;
     return client_.epoch == epoch_;
   }
 
   void removeFinished() {
+    ThreadQueue* last = nullptr;
     for (ThreadQueue** link = &client_.queues; *link != nullptr;) {
       ThreadQueue* queue = *link;
       if (queue->pins == 0 && queue->open.data == nullptr && queue->threadGone() && queue->records.peek() == nullptr) {
@@ -163,9 +166,11 @@ class Pass {
         *link = queue->next;
         queue->release(ThreadQueue::kClient);
       } else {
+        last = queue;
         link = &queue->next;
       }
     }
+    client_.lastQueue = last;
   }
 
   Client& client_;
@@ -269,9 +274,12 @@ void deliver(Client& client, Deliver what) {
     client.deliverAgainAll = client.deliverAgainAll || what == Deliver::kEverything;
     return;
   }
-  const bool alone = client.delivererGone.wait_for(lock, flushWait(), [&] {
-    return client.deliverer == std::thread::id();
-  });
+  // Waits as long as the other delivery gets on.
+  bool alone = false;
+  for (uint64_t seen = client.progress + 1; !alone && seen != client.progress;) {
+    seen = client.progress;
+    alone = client.delivererGone.wait_for(lock, flushWait(), [&] { return client.deliverer == std::thread::id(); });
+  }
   if (alone) client.deliverer = self;
   const uint32_t epoch = client.epoch;
   do {
@@ -338,6 +346,7 @@ void discardQueues(Client& client) {
     client.queues = queue->next;
     queue->release(ThreadQueue::kClient);
   }
+  client.lastQueue = nullptr;
   client.open = {};
   client.spares.clear();
   client.dropped = 0;
@@ -347,9 +356,11 @@ void discardQueues(Client& client) {
 void lockDelivery() {
   deliverer().mutex.lock();
   for (uint32_t i = 0; i < kMaxClients; ++i) clients()[i].deliveryMutex.lock();
+  for (uint32_t i = 0; i < kMaxClients; ++i) clients()[i].reportedMutex.lock();
 }
 
 void unlockDelivery() {
+  for (uint32_t i = kMaxClients; i-- > 0;) clients()[i].reportedMutex.unlock();
   for (uint32_t i = kMaxClients; i-- > 0;) clients()[i].deliveryMutex.unlock();
   deliverer().mutex.unlock();
 }
@@ -363,7 +374,7 @@ void restartDeliveryInChild() {
     Client& client = clients()[i];
     // The parent delivers what was recorded before the fork.
     ++client.epoch;
-    client.queues = nullptr;
+    client.queues = client.lastQueue = nullptr;
     client.open = {};
     client.spares.clear();
     client.dropped = 0;

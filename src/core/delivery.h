@@ -15,9 +15,10 @@ enum class Deliver {
 // Hands over the client's finished records on this thread. Client code runs
 // with no lock held. A call from within a buffer callback of the same client
 // returns at once; the delivery in progress then goes round again. Another
-// thread's delivery in progress is waited for, at most SONDE_FLUSH_WAIT_MS
-// (default 1000) milliseconds: a client that blocks its own buffer callback on
-// this thread gets buffers out of order rather than a deadlock.
+// thread's delivery in progress is waited for until none of its callbacks has
+// returned for SONDE_FLUSH_WAIT_MS (default 1000) milliseconds: a client that
+// blocks its own buffer callback on this thread gets buffers out of order
+// rather than a deadlock.
 void deliver(Client& client, Deliver what);
 
 // An OVERHEAD record for a flush that began at `start` and ends now, if the

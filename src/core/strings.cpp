@@ -54,4 +54,7 @@ const char* intern(const char* text) {
   return kept;
 }
 
+void lockStrings() { table().mutex.lock(); }
+void unlockStrings() { table().mutex.unlock(); }
+
 }  // namespace sonde::core

@@ -14,6 +14,10 @@ namespace sonde::core {
 const char* intern(const char* text);
 const char* intern(std::string_view text);
 
+// Around a fork.
+void lockStrings();
+void unlockStrings();
+
 }  // namespace sonde::core
 
 #endif  // SONDE_CORE_STRINGS_H_

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// A second client: a shared object that traces on its own. Loaded by tests,
+// several times under several names.
+#include <cupti.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#define PLUGIN extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+std::atomic<uint32_t> records[CUPTI_ACTIVITY_KIND_COUNT];
+std::atomic<uint32_t> bytes{0}, callbacks{0};
+std::atomic<bool> refuse{false};
+CUpti_SubscriberHandle subscriber;
+
+void CUPTIAPI requested(uint8_t** buffer, size_t* size, size_t* maxRecords) {
+  *size = refuse ? 0 : 8192;
+  *buffer = refuse ? nullptr : static_cast<uint8_t*>(std::malloc(8192));
+  *maxRecords = 0;
+}
+
+void CUPTIAPI completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
+  CUpti_Activity* record = nullptr;
+  while (cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) records[record->kind].fetch_add(1);
+  bytes.fetch_add(static_cast<uint32_t>(valid));
+  std::free(buffer);
+}
+
+void CUPTIAPI called(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) { callbacks.fetch_add(1); }
+
+}  // namespace
+
+// Results are kept in a volatile so that no call becomes a jump: the caller's
+// address is this object's.
+PLUGIN int pluginStart(uint32_t kind) {
+  volatile int result = cuptiActivityRegisterCallbacks(requested, completed);
+  if (result == CUPTI_SUCCESS) result = cuptiActivityEnable(static_cast<CUpti_ActivityKind>(kind));
+  return result;
+}
+PLUGIN int pluginDisable(uint32_t kind) {
+  volatile int result = cuptiActivityDisable(static_cast<CUpti_ActivityKind>(kind));
+  return result;
+}
+PLUGIN int pluginSubscribe(uint32_t domain, uint32_t cbid) {
+  volatile int result = cuptiSubscribe(&subscriber, called, nullptr);
+  if (result == CUPTI_SUCCESS) {
+    result = cuptiEnableCallback(1, subscriber, static_cast<CUpti_CallbackDomain>(domain), cbid);
+  }
+  return result;
+}
+PLUGIN int pluginUnsubscribe() {
+  volatile int result = cuptiUnsubscribe(subscriber);
+  return result;
+}
+PLUGIN int pluginFlush() {
+  volatile int result = cuptiActivityFlushAll(0);
+  return result;
+}
+PLUGIN int pluginFinalize() {
+  volatile int result = cuptiFinalize();
+  return result;
+}
+PLUGIN uint32_t pluginDropped() {
+  size_t dropped = 0;
+  cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped);
+  return static_cast<uint32_t>(dropped);
+}
+PLUGIN uint32_t pluginRecords(uint32_t kind) { return records[kind].load(); }
+PLUGIN uint32_t pluginBytes() { return bytes.load(); }
+PLUGIN uint32_t pluginCallbacks() { return callbacks.load(); }
+PLUGIN void pluginRefuse(int on) { refuse = on != 0; }
