@@ -120,6 +120,7 @@ class Stream final : public Object {
   bool tryRun();
 
   std::atomic<bool> destroyed{false};
+  std::atomic<bool> queued{false};  // the scheduler has an entry for it
   std::atomic<Capture*> capture{nullptr};
   uint64_t lastLegacyWait = 0;  // guarded by Context::order
 
