@@ -124,34 +124,47 @@ CUresult planEnd(CUmemorytype type, const void* host, CUdeviceptr device, CUarra
   return locate(first, bytes, side, context, end);
 }
 
-CUresult boxCopy(const CUDA_MEMCPY3D* c, CUstream hStream, bool synchronous, bool peer = false) {
-  Ref<Stream> stream;
-  if (const CUresult e = resolveStream(hStream, stream)) return e;
-  Context& context = *stream->context();
-  if (!c || c->srcLOD || c->dstLOD) return CUDA_ERROR_INVALID_VALUE;
-  if (synchronous)
-    if (const CUresult e = refuseWhileCapturing(context)) return e;
-  if (c->WidthInBytes == 0 || c->Height == 0 || c->Depth == 0) return CUDA_SUCCESS;
-  Shape from{c->srcXInBytes, c->srcY, c->srcZ, c->srcPitch, c->srcHeight};
-  Shape to{c->dstXInBytes, c->dstY, c->dstZ, c->dstPitch, c->dstHeight};
+}  // namespace
+
+CUresult planBox(const CUDA_MEMCPY3D& c, const Context& context, CopyPlan& plan) {
+  if (c.srcLOD || c.dstLOD) return CUDA_ERROR_INVALID_VALUE;
+  Shape from{c.srcXInBytes, c.srcY, c.srcZ, c.srcPitch, c.srcHeight};
+  Shape to{c.dstXInBytes, c.dstY, c.dstZ, c.dstPitch, c.dstHeight};
   End fromEnd, toEnd;
-  if (const CUresult e = planEnd(c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, from, c->WidthInBytes, c->Height,
-                                 c->Depth, context, fromEnd))
+  if (const CUresult e = planEnd(c.srcMemoryType, c.srcHost, c.srcDevice, c.srcArray, from, c.WidthInBytes, c.Height,
+                                 c.Depth, context, fromEnd))
     return e;
-  if (const CUresult e = planEnd(c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, to, c->WidthInBytes, c->Height,
-                                 c->Depth, context, toEnd))
+  if (const CUresult e = planEnd(c.dstMemoryType, c.dstHost, c.dstDevice, c.dstArray, to, c.WidthInBytes, c.Height,
+                                 c.Depth, context, toEnd))
     return e;
-  Command* command = stream->newCommand(CommandKind::copy);
-  CopyPlan& plan = command->copy;
   setEnds(plan, toEnd, fromEnd);
-  plan.width = c->WidthInBytes;
-  plan.height = c->Height;
-  plan.depth = c->Depth;
+  plan.width = c.WidthInBytes;
+  plan.height = c.Height;
+  plan.depth = c.Depth;
   plan.toPitch = to.pitch;
   plan.fromPitch = from.pitch;
   plan.toSlice = to.pitch * to.height;
   plan.fromSlice = from.pitch * from.height;
-  plan.peer = peer;
+  plan.peer = false;
+  return CUDA_SUCCESS;
+}
+
+namespace {
+
+CUresult boxCopy(const CUDA_MEMCPY3D* c, CUstream hStream, bool synchronous, bool peer = false) {
+  Ref<Stream> stream;
+  if (const CUresult e = resolveStream(hStream, stream)) return e;
+  Context& context = *stream->context();
+  if (!c) return CUDA_ERROR_INVALID_VALUE;
+  if (synchronous)
+    if (const CUresult e = refuseWhileCapturing(context)) return e;
+  if (c->WidthInBytes == 0 || c->Height == 0 || c->Depth == 0) return CUDA_SUCCESS;
+  Command* command = stream->newCommand(CommandKind::copy);
+  if (const CUresult e = planBox(*c, context, command->copy)) {
+    stream->giveBack(command);
+    return e;
+  }
+  command->copy.peer = peer;
   return runCopy(*stream, command, synchronous);
 }
 
@@ -225,25 +238,20 @@ DRIVER_API(cuMemcpy3DPeerAsync)(const CUDA_MEMCPY3D_PEER* pCopy, CUstream hStrea
 
 namespace {
 
-CUresult fill(CUdeviceptr to, size_t pitch, uint32_t elementBytes, uint32_t value, size_t width, size_t height,
-              CUstream hStream, bool synchronous) {
-  Ref<Stream> stream;
-  if (const CUresult e = resolveStream(hStream, stream)) return e;
-  Context& context = *stream->context();
-  if (synchronous)
-    if (const CUresult e = refuseWhileCapturing(context)) return e;
+}  // namespace
+
+CUresult planFill(CUdeviceptr to, size_t pitch, uint32_t elementBytes, uint32_t value, size_t width, size_t height,
+                  const Context& context, SetPlan& plan) {
   if (to % elementBytes || (height > 1 && (pitch % elementBytes || pitch < width * elementBytes)))
     return CUDA_ERROR_INVALID_VALUE;
-  if (width == 0 || height == 0) return CUDA_SUCCESS;
   size_t row, bytes;
-  if (__builtin_mul_overflow(width, elementBytes, &row) || __builtin_mul_overflow(height - 1, pitch, &bytes) ||
+  if (__builtin_mul_overflow(width, elementBytes, &row) || __builtin_mul_overflow(height ? height - 1 : 0, pitch, &bytes) ||
       __builtin_add_overflow(bytes, row, &bytes))
     return CUDA_ERROR_INVALID_VALUE;
-  End end;
-  if (const CUresult e = locate(to, bytes, Side::device, context, end)) return e;
-  Command* command = stream->newCommand(CommandKind::set);
-  SetPlan& plan = command->set;
   plan = {};
+  End end;
+  if (bytes)
+    if (const CUresult e = locate(to, bytes, Side::device, context, end)) return e;
   plan.to = end.bytes;
   plan.elementBytes = elementBytes;
   plan.value = value;
@@ -251,11 +259,28 @@ CUresult fill(CUdeviceptr to, size_t pitch, uint32_t elementBytes, uint32_t valu
   plan.height = height;
   plan.pitch = pitch;
   plan.kind = end.kind;
+  return CUDA_SUCCESS;
+}
+
+namespace {
+
+CUresult fill(CUdeviceptr to, size_t pitch, uint32_t elementBytes, uint32_t value, size_t width, size_t height,
+              CUstream hStream, bool synchronous) {
+  Ref<Stream> stream;
+  if (const CUresult e = resolveStream(hStream, stream)) return e;
+  Context& context = *stream->context();
+  if (synchronous)
+    if (const CUresult e = refuseWhileCapturing(context)) return e;
+  SetPlan plan;
+  if (const CUresult e = planFill(to, pitch, elementBytes, value, width, height, context, plan)) return e;
+  if (width == 0 || height == 0) return CUDA_SUCCESS;
   plan.async = !synchronous;
+  Command* command = stream->newCommand(CommandKind::set);
+  command->set = plan;
   if (Capture* capture = stream->capture.load()) return captureSet(*capture, *stream, command);
   const uint64_t place = submit(*stream, command);
   // Only memory that the host can see makes the call wait.
-  if (synchronous && end.kind == SONDE_MEMORY_PINNED) {
+  if (synchronous && plan.kind == SONDE_MEMORY_PINNED) {
     stream->waitFor(place);
     return context.error();
   }

@@ -59,6 +59,38 @@ DRIVER_API(cuEventDestroy_v2)(CUevent hEvent) {
   return HandleTable::retire(event.get()) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
+// `correlation` 0: of the running call.
+CUresult recordOn(Stream& stream, Event& event, uint32_t correlation) {
+  {
+    std::lock_guard lock(event.captureMutex);
+    event.capturedIn.reset();
+    event.capturedNodes.clear();
+  }
+  Ref<EventRecord> record(new EventRecord());
+  record->eventId = event.id();
+  record->syncId = syncIds.fetch_add(1, std::memory_order_relaxed) + 1;
+  record->stream = Ref<Stream>(&stream);
+  Command* command = stream.newCommand(CommandKind::eventRecord);
+  command->record = record;
+  command->correlationId = correlation;
+  // The place is known only when the command is in the queue, but another
+  // thread may see the event before: until then it is "not reached".
+  record->sequence.store(UINT64_MAX, std::memory_order_relaxed);
+  event.setLatest(record);
+  record->sequence.store(submit(stream, command), std::memory_order_release);
+  return CUDA_SUCCESS;
+}
+
+void waitOn(Stream& stream, Event& event, uint32_t correlation) {
+  const Ref<EventRecord> record = event.latest();
+  if (!record || record->stream.get() == &stream || record->complete()) return;
+  Command* command = stream.newCommand(CommandKind::wait);
+  command->correlationId = correlation;
+  command->target = record->stream;
+  command->targetSequence = record->place();
+  submit(stream, command);
+}
+
 namespace {
 
 CUresult recordEvent(CUevent hEvent, CUstream hStream, unsigned flags) {
@@ -69,23 +101,7 @@ CUresult recordEvent(CUevent hEvent, CUstream hStream, unsigned flags) {
   if (flags & ~static_cast<unsigned>(CU_EVENT_RECORD_EXTERNAL)) return CUDA_ERROR_INVALID_VALUE;
   if (event->context() != stream->context()) return CUDA_ERROR_INVALID_HANDLE;
   if (Capture* capture = stream->capture.load()) return captureEventRecord(*capture, *stream, *event, flags);
-  {
-    std::lock_guard lock(event->captureMutex);
-    event->capturedIn.reset();
-    event->capturedNodes.clear();
-  }
-  Ref<EventRecord> record(new EventRecord());
-  record->eventId = event->id();
-  record->syncId = syncIds.fetch_add(1, std::memory_order_relaxed) + 1;
-  record->stream = stream;
-  Command* command = stream->newCommand(CommandKind::eventRecord);
-  command->record = record;
-  // The place is known only when the command is in the queue, but another
-  // thread may see the event before: until then it is "not reached".
-  record->sequence.store(UINT64_MAX, std::memory_order_relaxed);
-  event->setLatest(record);
-  record->sequence.store(submit(*stream, command), std::memory_order_release);
-  return CUDA_SUCCESS;
+  return recordOn(*stream, *event, 0);
 }
 
 }  // namespace
@@ -153,12 +169,7 @@ DRIVER_API(cuStreamWaitEvent)(CUstream hStream, CUevent hEvent, unsigned int fla
   if (const CUresult e = captureWaitEvent(*stream, *event, flags, handled); e || handled) return e;
   const uint64_t start = tools::wants(SONDE_INTEREST_SYNC) ? platform::nowNs() : 0;
   const Ref<EventRecord> record = event->latest();
-  if (record && !(record->stream == stream) && !record->complete()) {
-    Command* command = stream->newCommand(CommandKind::wait);
-    command->target = record->stream;
-    command->targetSequence = record->place();
-    submit(*stream, command);
-  }
+  waitOn(*stream, *event, 0);
   if (start)
     reportSync(*stream->context(), stream.get(), SONDE_SYNC_STREAM_WAIT_EVENT, start, CUDA_SUCCESS, event->id(),
                record ? record->syncId : 0);

@@ -85,6 +85,15 @@ CUresult packParams(const exec::KernelInfo& info, void** kernelParams, void** ex
   return CUDA_SUCCESS;
 }
 
+CUresult prepareLaunch(Function& function, LaunchShape& shape) {
+  const exec::KernelInfo& info = function.info();
+  if (!shape.cluster.x && info.requiredCluster[0])
+    shape.cluster = {info.requiredCluster[0], info.requiredCluster[1], info.requiredCluster[2]};
+  if (const CUresult e = checkShape(shape, function, shape.cooperative)) return e;
+  const Context& context = *function.module()->context();
+  return function.load(static_cast<exec::CountLevel>(context.countLevel.load(std::memory_order_relaxed)));
+}
+
 CUresult launch(CUfunction hFunction, const LaunchShape& shape, CUstream hStream, void** kernelParams, void** extra) {
   Ref<Stream> stream;
   if (const CUresult e = resolveStream(hStream, stream)) return e;
@@ -94,11 +103,7 @@ CUresult launch(CUfunction hFunction, const LaunchShape& shape, CUstream hStream
   if (function->module()->context() != &context) return CUDA_ERROR_INVALID_HANDLE;
   LaunchShape full = shape;
   const exec::KernelInfo& info = function->info();
-  if (!full.cluster.x && info.requiredCluster[0])
-    full.cluster = {info.requiredCluster[0], info.requiredCluster[1], info.requiredCluster[2]};
-  if (const CUresult e = checkShape(full, *function, shape.cooperative)) return e;
-  const auto level = static_cast<exec::CountLevel>(context.countLevel.load(std::memory_order_relaxed));
-  if (const CUresult e = function->load(level)) return e;
+  if (const CUresult e = prepareLaunch(*function, full)) return e;
 
   Command* command = stream->newCommand(CommandKind::kernel);
   LaunchPlan& plan = command->launch;

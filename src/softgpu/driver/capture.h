@@ -10,6 +10,9 @@ namespace sonde::softgpu::driver {
 // CUDA_SUCCESS when the stream is not being captured; otherwise the error of a
 // call that may not be made on such a stream, which spoils the capture.
 CUresult refuseCapturing(Stream& stream);
+// The error of using the legacy stream while a blocking stream of the context
+// is being captured.
+CUresult refuseImplicit(Context& context);
 // A capturing stream goes away.
 void abandonCapture(Stream& stream);
 

@@ -33,6 +33,8 @@ enum class CommandKind : uint8_t {
   release,    // free memory in stream order
   memoryOp,   // cuStreamWaitValue / cuStreamWriteValue
   marker,     // nothing; a place to wait for
+  graphBegin, // around the nodes of a graph launch, when somebody asks
+  graphEnd,
 };
 
 // Kernel parameters, packed as the kernel's .param space wants them.

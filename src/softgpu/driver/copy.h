@@ -29,6 +29,11 @@ struct End {
 // Checks that [address, address + bytes) is memory of the wanted side.
 CUresult locate(uint64_t address, uint64_t bytes, Side side, const Context& context, End& end);
 
+// From the parameters of the API to a plan; nothing is enqueued.
+CUresult planBox(const CUDA_MEMCPY3D& copy, const Context& context, CopyPlan& plan);
+CUresult planFill(CUdeviceptr to, size_t pitch, uint32_t elementBytes, uint32_t value, size_t width, size_t height,
+                  const Context& context, SetPlan& plan);
+
 // Enqueues a planned copy with the rules of synchronous and pageable copies.
 CUresult runCopy(Stream& stream, Command* command, bool synchronous);
 

@@ -123,6 +123,7 @@ class Stream final : public Object {
   std::atomic<bool> queued{false};  // the scheduler has an entry for it
   std::atomic<Capture*> capture{nullptr};
   uint64_t lastLegacyWait = 0;  // guarded by Context::order
+  uint64_t graphStartNs = 0;    // of the graph launch in progress; the running thread's
 
  private:
   enum class State : uint8_t { idle, ready, running, parked };

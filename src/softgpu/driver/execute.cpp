@@ -299,6 +299,10 @@ void announce(Stream& stream, Command& command) {
       if (!tools::wants(bit = SONDE_INTEREST_HOST_FUNCTION)) return;
       w = workOf(stream, command, SONDE_WORK_HOST_FUNCTION, 0, 0);
       break;
+    case CommandKind::graphEnd:
+      w = workOf(stream, command, SONDE_WORK_GRAPH, 0, 0);
+      w.extraId = command.address;
+      break;
     default: return;
   }
   tools::reportWorkEnqueued(w);
@@ -331,6 +335,14 @@ void execute(Stream& stream, Command& command) {
     case CommandKind::memoryOp:
       if (!broken) runMemoryOp(command);
       break;
+    case CommandKind::graphBegin: stream.graphStartNs = nowNs(); break;
+    case CommandKind::graphEnd: {
+      if (!tools::wants(SONDE_INTEREST_GRAPH)) break;
+      SondeWork w = workOf(stream, command, SONDE_WORK_GRAPH, stream.graphStartNs, nowNs());
+      w.extraId = command.address;
+      tools::reportWork(w);
+      break;
+    }
     case CommandKind::marker:
     case CommandKind::wait: break;
   }

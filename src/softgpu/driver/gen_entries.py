@@ -72,6 +72,11 @@ def main():
         if since != "-":
             table.append((lookup, version_number(since), 1 if twin else 0, symbol))
 
+    # Names under which a function is also looked up: the header maps them.
+    for alias, version, symbol in (("cuGraphInstantiate", 12000, "cuGraphInstantiateWithFlags"),):
+        if symbol in implemented:
+            table.append((alias, version, 0, symbol))
+
     missing = sorted(implemented - known)
     if missing:
         sys.exit("no such functions in api/driver_functions.tsv: " + ", ".join(missing))

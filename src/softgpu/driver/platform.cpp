@@ -10,6 +10,7 @@
 #include "softgpu/driver/context.h"
 #include "softgpu/driver/counters.h"
 #include "softgpu/driver/driver.h"
+#include "softgpu/driver/graph.h"
 #include "softgpu/driver/library.h"
 #include "softgpu/driver/message.h"
 #include "softgpu/driver/module.h"
@@ -85,6 +86,27 @@ int32_t streamId(SondeHandle contextHandle, SondeHandle handle, int perThread, u
   if (!s) return CUDA_ERROR_INVALID_HANDLE;
   if (contextHandle && s->context()->handle() != contextHandle) return CUDA_ERROR_INVALID_CONTEXT;
   *id = s->id();
+  return CUDA_SUCCESS;
+}
+
+int32_t graphId(SondeHandle handle, uint32_t* id) {
+  const auto graph = HandleTable::find<Graph>(handle);
+  if (!graph || !id) return CUDA_ERROR_INVALID_VALUE;
+  *id = graph->id;
+  return CUDA_SUCCESS;
+}
+
+int32_t graphExecId(SondeHandle handle, uint32_t* id) {
+  const auto exec = HandleTable::find<GraphExec>(handle);
+  if (!exec || !id) return CUDA_ERROR_INVALID_VALUE;
+  *id = exec->id;
+  return CUDA_SUCCESS;
+}
+
+int32_t graphNodeId(SondeHandle handle, uint64_t* id) {
+  const auto node = HandleTable::find<GraphNode>(handle);
+  if (!node || !id) return CUDA_ERROR_INVALID_VALUE;
+  *id = node->id;
   return CUDA_SUCCESS;
 }
 
@@ -341,6 +363,9 @@ const SondePlatform thePlatform = [] {
   p.contextId = contextId;
   p.contextDevice = contextDevice;
   p.streamId = streamId;
+  p.graphId = graphId;
+  p.graphExecId = graphExecId;
+  p.graphNodeId = graphNodeId;
   p.currentContext = currentContextHandle;
   p.correlationId = correlationOfThread;
   p.synchronizeContext = synchronizeContextHandle;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "softgpu/driver/capture.h"
 #include "softgpu/driver/driver.h"
 
 namespace sonde::softgpu::driver {
@@ -95,6 +96,8 @@ CUresult resolveStream(CUstream handle, Ref<Stream>& stream) {
     Ref<Context> context;
     if (const CUresult error = currentContext(context)) return error;
     const bool legacy = handle == CU_STREAM_LEGACY || (handle == nullptr && !perThread);
+    if (legacy)
+      if (const CUresult error = refuseImplicit(*context)) return error;
     stream = legacy ? context->legacy() : context->perThread();
     return CUDA_SUCCESS;
   }

@@ -1,0 +1,634 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Graphs and their nodes.
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+
+#include "platform/tools_api.h"
+#include "softgpu/driver/copy.h"
+#include "softgpu/driver/driver.h"
+#include "softgpu/driver/graph.h"
+#include "softgpu/driver/graph_nodes.h"
+
+namespace sonde::softgpu::driver {
+
+CUresult findGraph(CUgraph handle, Ref<Graph>& out) {
+  if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
+  out = HandleTable::find<Graph>(handle);
+  return out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult findNode(CUgraphNode handle, Ref<GraphNode>& out) {
+  if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
+  out = HandleTable::find<GraphNode>(handle);
+  return out && out->graph ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult kernelWork(const CUDA_KERNEL_NODE_PARAMS& p, NodeWork& work) {
+  Ref<Function> function;
+  CUfunction f = p.func ? p.func : reinterpret_cast<CUfunction>(p.kern);
+  if (const CUresult e = findFunction(f, function)) return e == CUDA_ERROR_INVALID_HANDLE ? CUDA_ERROR_INVALID_VALUE : e;
+  LaunchShape shape = work.shape;
+  shape.grid = {p.gridDimX, p.gridDimY, p.gridDimZ};
+  shape.block = {p.blockDimX, p.blockDimY, p.blockDimZ};
+  shape.dynamicShared = p.sharedMemBytes;
+  if (const CUresult e = prepareLaunch(*function, shape)) return e;
+  ParamBuffer packed;
+  if (const CUresult e = packParams(function->info(), p.kernelParams, p.extra, packed)) return e;
+  work.type = CU_GRAPH_NODE_TYPE_KERNEL;
+  work.context = Ref<Context>(function->module()->context());
+  work.function = std::move(function);
+  work.shape = shape;
+  work.params.assign(packed.view().begin(), packed.view().end());
+  return CUDA_SUCCESS;
+}
+
+CUresult copyWork(const CUDA_MEMCPY3D* p, CUcontext ctx, NodeWork& work) {
+  if (!p) return CUDA_ERROR_INVALID_VALUE;
+  Ref<Context> context;
+  if (ctx)
+    context = HandleTable::find<Context>(ctx);
+  else if (work.context)
+    context = work.context;
+  else
+    currentContext(context);
+  if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+  CopyPlan plan;
+  if (const CUresult e = planBox(*p, *context, plan)) return e;
+  work.type = CU_GRAPH_NODE_TYPE_MEMCPY;
+  work.context = std::move(context);
+  work.copy = *p;
+  return CUDA_SUCCESS;
+}
+
+CUresult setWork(const CUDA_MEMSET_NODE_PARAMS* p, CUcontext ctx, NodeWork& work) {
+  if (!p || (p->elementSize != 1 && p->elementSize != 2 && p->elementSize != 4)) return CUDA_ERROR_INVALID_VALUE;
+  Ref<Context> context;
+  if (ctx)
+    context = HandleTable::find<Context>(ctx);
+  else if (work.context)
+    context = work.context;
+  else
+    currentContext(context);
+  if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+  SetPlan plan;
+  if (const CUresult e = planFill(p->dst, p->pitch, p->elementSize, p->value, p->width, p->height, *context, plan)) return e;
+  work.type = CU_GRAPH_NODE_TYPE_MEMSET;
+  work.context = std::move(context);
+  work.set = *p;
+  return CUDA_SUCCESS;
+}
+
+CUresult eventWork(CUevent event, CUgraphNodeType type, NodeWork& work) {
+  Ref<Event> e = HandleTable::find<Event>(event);
+  if (!e) return CUDA_ERROR_INVALID_VALUE;
+  work.type = type;
+  work.event = std::move(e);
+  return CUDA_SUCCESS;
+}
+
+namespace {
+
+CUresult addNode(CUgraphNode* out, CUgraph hGraph, const CUgraphNode* dependencies, size_t count, NodeWork work) {
+  Ref<Graph> graph;
+  if (const CUresult e = findGraph(hGraph, graph)) return e;
+  if (!out || (count && !dependencies)) return CUDA_ERROR_INVALID_VALUE;
+  Ref<GraphNode> node;
+  {
+    std::lock_guard lock(graphLock());
+    std::vector<GraphNode*> before;
+    for (size_t i = 0; i < count; i++) {
+      Ref<GraphNode> d = HandleTable::find<GraphNode>(dependencies[i]);
+      if (!d || d->graph != graph.get()) return CUDA_ERROR_INVALID_VALUE;
+      if (std::find(before.begin(), before.end(), d.get()) != before.end()) return CUDA_ERROR_INVALID_VALUE;
+      before.push_back(d.get());
+    }
+    node = graph->add(std::move(work), before);
+    if (!node) return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  reportGraph(SONDE_RESOURCE_GRAPH_NODE_CREATED, graph.get(), node.get(), nullptr);
+  *out = static_cast<CUgraphNode>(node->handle());
+  return CUDA_SUCCESS;
+}
+
+CUresult nodeOf(CUgraphNode handle, CUgraphNodeType type, Ref<GraphNode>& node) {
+  if (const CUresult e = findNode(handle, node)) return e;
+  return node->work.type == type ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+// Fills a list the way all of these functions do: NULL asks for the number.
+template <class List, class Get>
+CUresult listOut(const List& list, CUgraphNode* out, size_t* count, Get&& get) {
+  if (!count) return CUDA_ERROR_INVALID_VALUE;
+  if (!out) {
+    *count = list.size();
+    return CUDA_SUCCESS;
+  }
+  const size_t room = *count, n = std::min(room, list.size());
+  for (size_t i = 0; i < n; i++) out[i] = get(list[i]);
+  for (size_t i = n; i < room; i++) out[i] = nullptr;
+  *count = n;
+  return CUDA_SUCCESS;
+}
+
+CUgraphNode handleOf(const Ref<GraphNode>& n) { return static_cast<CUgraphNode>(n->handle()); }
+CUgraphNode rawHandleOf(GraphNode* n) { return static_cast<CUgraphNode>(n->handle()); }
+
+}  // namespace
+
+DRIVER_API(cuGraphCreate)(CUgraph* phGraph, unsigned int flags) {
+  if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
+  if (!phGraph || flags) return CUDA_ERROR_INVALID_VALUE;
+  auto graph = make<Graph>();
+  if (!HandleTable::publish(graph.get())) return CUDA_ERROR_OUT_OF_MEMORY;
+  reportGraph(SONDE_RESOURCE_GRAPH_CREATED, graph.get(), nullptr, nullptr);
+  *phGraph = static_cast<CUgraph>(graph->handle());
+  return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuGraphDestroy)(CUgraph hGraph) {
+  Ref<Graph> graph;
+  if (const CUresult e = findGraph(hGraph, graph)) return e;
+  if (graph->ownedByNode) return CUDA_ERROR_INVALID_VALUE;
+  reportGraph(SONDE_RESOURCE_GRAPH_DESTROY_STARTING, graph.get(), nullptr, nullptr);
+  std::lock_guard lock(graphLock());
+  graph->dissolve();
+  return HandleTable::retire(graph.get()) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+DRIVER_API(cuGraphClone)(CUgraph* phGraphClone, CUgraph originalGraph) {
+  Ref<Graph> graph;
+  if (const CUresult e = findGraph(originalGraph, graph)) return e;
+  if (!phGraphClone) return CUDA_ERROR_INVALID_VALUE;
+  Ref<Graph> copy;
+  {
+    std::lock_guard lock(graphLock());
+    copy = graph->clone();
+  }
+  if (!copy) return CUDA_ERROR_OUT_OF_MEMORY;
+  reportGraph(SONDE_RESOURCE_GRAPH_CLONED, copy.get(), nullptr, nullptr);
+  *phGraphClone = static_cast<CUgraph>(copy->handle());
+  return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuGraphNodeFindInClone)(CUgraphNode* phNode, CUgraphNode hOriginalNode, CUgraph hClonedGraph) {
+  Ref<Graph> graph;
+  if (const CUresult e = findGraph(hClonedGraph, graph)) return e;
+  if (!phNode) return CUDA_ERROR_INVALID_VALUE;
+  std::lock_guard lock(graphLock());
+  for (auto& n : graph->nodes)
+    if (n->original && n->original == hOriginalNode) {
+      *phNode = handleOf(n);
+      return CUDA_SUCCESS;
+    }
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+// ------------------------------------------------------------------ nodes --
+
+DRIVER_API(cuGraphAddKernelNode_v2)
+(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, size_t numDependencies,
+ const CUDA_KERNEL_NODE_PARAMS* nodeParams) {
+  NodeWork work;
+  if (!nodeParams) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult e = kernelWork(*nodeParams, work)) return e;
+  return addNode(phGraphNode, hGraph, dependencies, numDependencies, std::move(work));
+}
+
+DRIVER_API(cuGraphKernelNodeGetParams_v2)(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS* p) {
+  Ref<GraphNode> node;
+  if (const CUresult e = nodeOf(hNode, CU_GRAPH_NODE_TYPE_KERNEL, node)) return e;
+  if (!p) return CUDA_ERROR_INVALID_VALUE;
+  std::lock_guard lock(graphLock());
+  const NodeWork& w = node->work;
+  node->paramPointers.clear();
+  for (auto& param : w.function->info().params)
+    node->paramPointers.push_back(const_cast<std::byte*>(w.params.data()) + param.offset);
+  *p = {};
+  p->func = static_cast<CUfunction>(w.function->handle());
+  p->gridDimX = w.shape.grid.x;
+  p->gridDimY = w.shape.grid.y;
+  p->gridDimZ = w.shape.grid.z;
+  p->blockDimX = w.shape.block.x;
+  p->blockDimY = w.shape.block.y;
+  p->blockDimZ = w.shape.block.z;
+  p->sharedMemBytes = w.shape.dynamicShared;
+  p->kernelParams = node->paramPointers.data();
+  p->ctx = static_cast<CUcontext>(w.context->handle());
+  return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuGraphKernelNodeSetParams_v2)(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS* p) {
+  Ref<GraphNode> node;
+  if (const CUresult e = nodeOf(hNode, CU_GRAPH_NODE_TYPE_KERNEL, node)) return e;
+  if (!p) return CUDA_ERROR_INVALID_VALUE;
+  NodeWork work = node->work;
+  if (const CUresult e = kernelWork(*p, work)) return e;
+  std::lock_guard lock(graphLock());
+  node->work = std::move(work);
+  return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuGraphKernelNodeGetAttribute)(CUgraphNode hNode, CUkernelNodeAttrID attr, CUkernelNodeAttrValue* value_out) {
+  Ref<GraphNode> node;
+  if (const CUresult e = nodeOf(hNode, CU_GRAPH_NODE_TYPE_KERNEL, node)) return e;
+  if (!value_out) return CUDA_ERROR_INVALID_VALUE;
+  const LaunchShape& s = node->work.shape;
+  switch (static_cast<int>(attr)) {
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: value_out->cooperative = s.cooperative; return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY: value_out->priority = s.priority; return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+      value_out->clusterDim = {s.cluster.x, s.cluster.y, s.cluster.z};
+      return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW: value_out->accessPolicyWindow = {}; return CUDA_SUCCESS;
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+DRIVER_API(cuGraphKernelNodeSetAttribute)
+(CUgraphNode hNode, CUkernelNodeAttrID attr, const CUkernelNodeAttrValue* value) {
+  Ref<GraphNode> node;
+  if (const CUresult e = nodeOf(hNode, CU_GRAPH_NODE_TYPE_KERNEL, node)) return e;
+  if (!value) return CUDA_ERROR_INVALID_VALUE;
+  std::lock_guard lock(graphLock());
+  LaunchShape& s = node->work.shape;
+  switch (static_cast<int>(attr)) {
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: s.cooperative = value->cooperative != 0; return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+      s.hasPriority = true;
+      s.priority = value->priority;
+      return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+      s.cluster = {value->clusterDim.x, value->clusterDim.y, value->clusterDim.z};
+      return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW: return CUDA_SUCCESS;
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+DRIVER_API(cuGraphAddMemcpyNode)
+(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, size_t numDependencies,
+ const CUDA_MEMCPY3D* copyParams, CUcontext ctx) {
+  NodeWork work;
+  if (const CUresult e = copyWork(copyParams, ctx, work)) return e;
+  return addNode(phGraphNode, hGraph, dependencies, numDependencies, std::move(work));
+}
+
+DRIVER_API(cuGraphMemcpyNodeGetParams)(CUgraphNode hNode, CUDA_MEMCPY3D* nodeParams) {
+  Ref<GraphNode> node;
+  if (const CUresult e = nodeOf(hNode, CU_GRAPH_NODE_TYPE_MEMCPY, node)) return e;
+  if (!nodeParams) return CUDA_ERROR_INVALID_VALUE;
+  *nodeParams = node->work.copy;
+  return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuGraphMemcpyNodeSetParams)(CUgraphNode hNode, const CUDA_MEMCPY3D* nodeParams) {
+  Ref<GraphNode> node;
+  if (const CUresult e = nodeOf(hNode, CU_GRAPH_NODE_TYPE_MEMCPY, node)) return e;
+  NodeWork work = node->work;
+  if (const CUresult e = copyWork(nodeParams, nullptr, work)) return e;
+  std::lock_guard lock(graphLock());
+  node->work = std::move(work);
+  return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuGraphAddMemsetNode)
+(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, size_t numDependencies,
+ const CUDA_MEMSET_NODE_PARAMS* memsetParams, CUcontext ctx) {
+  NodeWork work;
+  if (const CUresult e = setWork(memsetParams, ctx, work)) return e;
+  return addNode(phGraphNode, hGraph, dependencies, numDependencies, std::move(work));
+}
+
+DRIVER_API(cuGraphMemsetNodeGetParams)(CUgraphNode hNode, CUDA_MEMSET_NODE_PARAMS* nodeParams) {
+  Ref<GraphNode> node;
+  if (const CUresult e = nodeOf(hNode, CU_GRAPH_NODE_TYPE_MEMSET, node)) return e;
+  if (!nodeParams) return CUDA_ERROR_INVALID_VALUE;
+  *nodeParams = node->work.set;
+  return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuGraphMemsetNodeSetParams)(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS* nodeParams) {
+  Ref<GraphNode> node;
+  if (const CUresult e = nodeOf(hNode, CU_GRAPH_NODE_TYPE_MEMSET, node)) return e;
+  NodeWork work = node->work;
+  if (const CUresult e = setWork(nodeParams, nullptr, work)) return e;
+  std::lock_guard lock(graphLock());
+  node->work = std::move(work);
+  return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuGraphAddHostNode)
+(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, size_t numDependencies,
+ const CUDA_HOST_NODE_PARAMS* nodeParams) {
+  if (!nodeParams || !nodeParams->fn) return CUDA_ERROR_INVALID_VALUE;
+  NodeWork work;
+  work.type = CU_GRAPH_NODE_TYPE_HOST;
+  work.host = *nodeParams;
+  return addNode(phGraphNode, hGraph, dependencies, numDependencies, std::move(work));
+}
+
+DRIVER_API(cuGraphHostNodeGetParams)(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS* nodeParams) {
+  Ref<GraphNode> node;
+  if (const CUresult e = nodeOf(hNode, CU_GRAPH_NODE_TYPE_HOST, node)) return e;
+  if (!nodeParams) return CUDA_ERROR_INVALID_VALUE;
+  *nodeParams = node->work.host;
+  return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuGraphHostNodeSetParams)(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS* nodeParams) {
+  Ref<GraphNode> node;
+  if (const CUresult e = nodeOf(hNode, CU_GRAPH_NODE_TYPE_HOST, node)) return e;
+  if (!nodeParams || !nodeParams->fn) return CUDA_ERROR_INVALID_VALUE;
+  std::lock_guard lock(graphLock());
+  node->work.host = *nodeParams;
+  return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuGraphAddEmptyNode)
+(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, size_t numDependencies) {
+  return addNode(phGraphNode, hGraph, dependencies, numDependencies, {});
+}
+
+DRIVER_API(cuGraphAddChildGraphNode)
+(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, size_t numDependencies, CUgraph childGraph) {
+  Ref<Graph> child;
+  if (const CUresult e = findGraph(childGraph, child)) return e;
+  NodeWork work;
+  work.type = CU_GRAPH_NODE_TYPE_GRAPH;
+  {
+    std::lock_guard lock(graphLock());
+    work.child = child->clone();
+  }
+  if (!work.child) return CUDA_ERROR_OUT_OF_MEMORY;
+  work.child->ownedByNode = true;
+  return addNode(phGraphNode, hGraph, dependencies, numDependencies, std::move(work));
+}
+
+DRIVER_API(cuGraphChildGraphNodeGetGraph)(CUgraphNode hNode, CUgraph* phGraph) {
+  Ref<GraphNode> node;
+  if (const CUresult e = nodeOf(hNode, CU_GRAPH_NODE_TYPE_GRAPH, node)) return e;
+  if (!phGraph) return CUDA_ERROR_INVALID_VALUE;
+  *phGraph = static_cast<CUgraph>(node->work.child->handle());
+  return CUDA_SUCCESS;
+}
+
+namespace {
+
+CUresult addEventNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count, CUevent event,
+                      CUgraphNodeType type) {
+  NodeWork work;
+  if (const CUresult e = eventWork(event, type, work)) return e;
+  return addNode(out, graph, dependencies, count, std::move(work));
+}
+CUresult getEvent(CUgraphNode hNode, CUgraphNodeType type, CUevent* out) {
+  Ref<GraphNode> node;
+  if (const CUresult e = nodeOf(hNode, type, node)) return e;
+  if (!out) return CUDA_ERROR_INVALID_VALUE;
+  *out = static_cast<CUevent>(node->work.event->handle());
+  return CUDA_SUCCESS;
+}
+CUresult setEvent(CUgraphNode hNode, CUgraphNodeType type, CUevent event) {
+  Ref<GraphNode> node;
+  if (const CUresult e = nodeOf(hNode, type, node)) return e;
+  std::lock_guard lock(graphLock());
+  return eventWork(event, type, node->work);
+}
+
+}  // namespace
+
+DRIVER_API(cuGraphAddEventRecordNode)
+(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, size_t numDependencies, CUevent event) {
+  return addEventNode(phGraphNode, hGraph, dependencies, numDependencies, event, CU_GRAPH_NODE_TYPE_EVENT_RECORD);
+}
+DRIVER_API(cuGraphAddEventWaitNode)
+(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, size_t numDependencies, CUevent event) {
+  return addEventNode(phGraphNode, hGraph, dependencies, numDependencies, event, CU_GRAPH_NODE_TYPE_WAIT_EVENT);
+}
+DRIVER_API(cuGraphEventRecordNodeGetEvent)(CUgraphNode hNode, CUevent* event_out) {
+  return getEvent(hNode, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event_out);
+}
+DRIVER_API(cuGraphEventWaitNodeGetEvent)(CUgraphNode hNode, CUevent* event_out) {
+  return getEvent(hNode, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event_out);
+}
+DRIVER_API(cuGraphEventRecordNodeSetEvent)(CUgraphNode hNode, CUevent event) {
+  return setEvent(hNode, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
+}
+DRIVER_API(cuGraphEventWaitNodeSetEvent)(CUgraphNode hNode, CUevent event) {
+  return setEvent(hNode, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
+}
+
+// -------------------------------------------------------------- structure --
+
+DRIVER_API(cuGraphNodeGetType)(CUgraphNode hNode, CUgraphNodeType* type) {
+  Ref<GraphNode> node;
+  if (const CUresult e = findNode(hNode, node)) return e;
+  if (!type) return CUDA_ERROR_INVALID_VALUE;
+  *type = node->work.type;
+  return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuGraphDestroyNode)(CUgraphNode hNode) {
+  Ref<GraphNode> node;
+  if (const CUresult e = findNode(hNode, node)) return e;
+  reportGraph(SONDE_RESOURCE_GRAPH_NODE_DESTROY_STARTING, node->graph, node.get(), nullptr);
+  std::lock_guard lock(graphLock());
+  if (node->graph) node->graph->remove(node.get());
+  return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuGraphGetNodes)(CUgraph hGraph, CUgraphNode* nodes, size_t* numNodes) {
+  Ref<Graph> graph;
+  if (const CUresult e = findGraph(hGraph, graph)) return e;
+  std::lock_guard lock(graphLock());
+  return listOut(graph->nodes, nodes, numNodes, handleOf);
+}
+
+DRIVER_API(cuGraphGetRootNodes)(CUgraph hGraph, CUgraphNode* rootNodes, size_t* numRootNodes) {
+  Ref<Graph> graph;
+  if (const CUresult e = findGraph(hGraph, graph)) return e;
+  std::lock_guard lock(graphLock());
+  std::vector<GraphNode*> roots;
+  for (auto& n : graph->nodes)
+    if (n->dependencies.empty()) roots.push_back(n.get());
+  return listOut(roots, rootNodes, numRootNodes, rawHandleOf);
+}
+
+DRIVER_API(cuGraphGetEdges_v2)
+(CUgraph hGraph, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* edgeData, size_t* numEdges) {
+  Ref<Graph> graph;
+  if (const CUresult e = findGraph(hGraph, graph)) return e;
+  if (!numEdges || !from != !to) return CUDA_ERROR_INVALID_VALUE;
+  std::lock_guard lock(graphLock());
+  std::vector<std::pair<GraphNode*, GraphNode*>> edges;
+  for (auto& n : graph->nodes)
+    for (GraphNode* d : n->dependencies) edges.emplace_back(d, n.get());
+  if (!from) {
+    *numEdges = edges.size();
+    return CUDA_SUCCESS;
+  }
+  const size_t n = std::min(*numEdges, edges.size());
+  for (size_t i = 0; i < *numEdges; i++) {
+    from[i] = i < n ? rawHandleOf(edges[i].first) : nullptr;
+    to[i] = i < n ? rawHandleOf(edges[i].second) : nullptr;
+    if (edgeData) edgeData[i] = {};
+  }
+  *numEdges = n;
+  return CUDA_SUCCESS;
+}
+DRIVER_API(cuGraphGetEdges)(CUgraph hGraph, CUgraphNode* from, CUgraphNode* to, size_t* numEdges) {
+  return cuGraphGetEdges_v2_impl(hGraph, from, to, nullptr, numEdges);
+}
+
+namespace {
+
+CUresult neighbours(CUgraphNode hNode, bool before, CUgraphNode* out, CUgraphEdgeData* edgeData, size_t* count) {
+  Ref<GraphNode> node;
+  if (const CUresult e = findNode(hNode, node)) return e;
+  std::lock_guard lock(graphLock());
+  const CUresult result = listOut(before ? node->dependencies : node->dependents, out, count, rawHandleOf);
+  if (!result && out && edgeData)
+    for (size_t i = 0; i < *count; i++) edgeData[i] = {};
+  return result;
+}
+
+bool reaches(GraphNode* from, GraphNode* to) {
+  if (from == to) return true;
+  for (GraphNode* d : from->dependents)
+    if (reaches(d, to)) return true;
+  return false;
+}
+
+CUresult changeEdges(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to, size_t count, bool add) {
+  Ref<Graph> graph;
+  if (const CUresult e = findGraph(hGraph, graph)) return e;
+  if (count && (!from || !to)) return CUDA_ERROR_INVALID_VALUE;
+  std::lock_guard lock(graphLock());
+  for (size_t i = 0; i < count; i++) {
+    const Ref<GraphNode> a = HandleTable::find<GraphNode>(from[i]), b = HandleTable::find<GraphNode>(to[i]);
+    if (!a || !b || a->graph != graph.get() || b->graph != graph.get()) return CUDA_ERROR_INVALID_VALUE;
+    const bool there = std::find(b->dependencies.begin(), b->dependencies.end(), a.get()) != b->dependencies.end();
+    if (add == there) return CUDA_ERROR_INVALID_VALUE;
+    if (add && reaches(b.get(), a.get())) return CUDA_ERROR_INVALID_VALUE;
+    if (add) {
+      b->dependencies.push_back(a.get());
+      a->dependents.push_back(b.get());
+    } else {
+      std::erase(b->dependencies, a.get());
+      std::erase(a->dependents, b.get());
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+DRIVER_API(cuGraphNodeGetDependencies)(CUgraphNode hNode, CUgraphNode* dependencies, size_t* numDependencies) {
+  return neighbours(hNode, true, dependencies, nullptr, numDependencies);
+}
+DRIVER_API(cuGraphNodeGetDependencies_v2)
+(CUgraphNode hNode, CUgraphNode* dependencies, CUgraphEdgeData* edgeData, size_t* numDependencies) {
+  return neighbours(hNode, true, dependencies, edgeData, numDependencies);
+}
+DRIVER_API(cuGraphNodeGetDependentNodes)(CUgraphNode hNode, CUgraphNode* dependentNodes, size_t* numDependentNodes) {
+  return neighbours(hNode, false, dependentNodes, nullptr, numDependentNodes);
+}
+DRIVER_API(cuGraphNodeGetDependentNodes_v2)
+(CUgraphNode hNode, CUgraphNode* dependentNodes, CUgraphEdgeData* edgeData, size_t* numDependentNodes) {
+  return neighbours(hNode, false, dependentNodes, edgeData, numDependentNodes);
+}
+DRIVER_API(cuGraphAddDependencies)
+(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to, size_t numDependencies) {
+  return changeEdges(hGraph, from, to, numDependencies, true);
+}
+DRIVER_API(cuGraphAddDependencies_v2)
+(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* edgeData, size_t numDependencies) {
+  for (size_t i = 0; edgeData && i < numDependencies; i++)
+    if (edgeData[i].type) return CUDA_ERROR_NOT_SUPPORTED;
+  return changeEdges(hGraph, from, to, numDependencies, true);
+}
+DRIVER_API(cuGraphRemoveDependencies)
+(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to, size_t numDependencies) {
+  return changeEdges(hGraph, from, to, numDependencies, false);
+}
+DRIVER_API(cuGraphRemoveDependencies_v2)
+(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData*, size_t numDependencies) {
+  return changeEdges(hGraph, from, to, numDependencies, false);
+}
+
+DRIVER_API(cuGraphDebugDotPrint)(CUgraph hGraph, const char* path, unsigned int) {
+  Ref<Graph> graph;
+  if (const CUresult e = findGraph(hGraph, graph)) return e;
+  if (!path) return CUDA_ERROR_INVALID_VALUE;
+  static const char* const types[] = {"kernel", "memcpy", "memset", "host", "graph", "empty", "wait event", "event record"};
+  std::ofstream out(path);
+  if (!out) return CUDA_ERROR_OPERATING_SYSTEM;
+  std::lock_guard lock(graphLock());
+  out << "digraph graph_" << graph->id << " {\n";
+  for (auto& n : graph->nodes) {
+    out << "  n" << n->id << " [label=\"" << types[n->work.type];
+    if (n->work.function) out << "\\n" << n->work.function->info().name;
+    out << "\"];\n";
+    for (GraphNode* d : n->dependencies) out << "  n" << d->id << " -> n" << n->id << ";\n";
+  }
+  out << "}\n";
+  return out.good() ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+// ----------------------------------------------------------- user objects --
+
+DRIVER_API(cuUserObjectCreate)
+(CUuserObject* object_out, void* ptr, CUhostFn destroy, unsigned int initialRefcount, unsigned int flags) {
+  if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
+  if (!object_out || !destroy || initialRefcount == 0 || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
+    return CUDA_ERROR_INVALID_VALUE;
+  auto object = make<UserObject>(ptr, destroy, initialRefcount);
+  if (!HandleTable::publish(object.get())) return CUDA_ERROR_OUT_OF_MEMORY;
+  *object_out = static_cast<CUuserObject>(object->handle());
+  return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuUserObjectRetain)(CUuserObject object, unsigned int count) {
+  if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
+  const Ref<UserObject> o = HandleTable::find<UserObject>(object);
+  if (!o || count == 0) return CUDA_ERROR_INVALID_VALUE;
+  o->retain(count);
+  return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuUserObjectRelease)(CUuserObject object, unsigned int count) {
+  if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
+  const Ref<UserObject> o = HandleTable::find<UserObject>(object);
+  return o && count && o->release(count) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+DRIVER_API(cuGraphRetainUserObject)(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags) {
+  Ref<Graph> g;
+  if (const CUresult e = findGraph(graph, g)) return e;
+  const Ref<UserObject> o = HandleTable::find<UserObject>(object);
+  if (!o || count == 0 || (flags & ~static_cast<unsigned>(CU_GRAPH_USER_OBJECT_MOVE))) return CUDA_ERROR_INVALID_VALUE;
+  if (!(flags & CU_GRAPH_USER_OBJECT_MOVE)) o->retain(count);
+  std::lock_guard lock(graphLock());
+  g->userObjects.emplace_back(o, count);
+  return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuGraphReleaseUserObject)(CUgraph graph, CUuserObject object, unsigned int count) {
+  Ref<Graph> g;
+  if (const CUresult e = findGraph(graph, g)) return e;
+  Ref<UserObject> held;
+  {
+    std::lock_guard lock(graphLock());
+    for (auto& [o, n] : g->userObjects)
+      if (o->handle() == object && n >= count && count) {
+        n -= count;
+        held = o;
+        break;
+      }
+    std::erase_if(g->userObjects, [](auto& u) { return u.second == 0; });
+  }
+  return held && held->release(count) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace sonde::softgpu::driver

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Executable graphs: making, changing and launching them. A launch enqueues
+// its nodes one after the other on the stream, in an order that keeps all
+// dependencies.
+#include <algorithm>
+#include <map>
+
+#include "platform/clock.h"
+#include "platform/tools_api.h"
+#include "softgpu/driver/copy.h"
+#include "softgpu/driver/driver.h"
+#include "softgpu/driver/graph.h"
+#include "softgpu/driver/graph_nodes.h"
+#include "softgpu/driver/tools.h"
+
+namespace sonde::softgpu::driver {
+
+CUresult recordOn(Stream& stream, Event& event, uint32_t correlation);
+void waitOn(Stream& stream, Event& event, uint32_t correlation);
+
+namespace {
+
+CUresult findExec(CUgraphExec handle, Ref<GraphExec>& out) {
+  if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
+  out = HandleTable::find<GraphExec>(handle);
+  return out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+// Child graphs are expanded in place. False: a cycle.
+bool expand(const Graph& graph, std::vector<size_t> entry, std::vector<GraphExec::Step>& steps, std::vector<size_t>& last) {
+  std::vector<GraphNode*> order;
+  if (!graph.sorted(order)) return false;
+  std::map<const GraphNode*, std::vector<size_t>> ends;  // the steps that finish a node
+  for (GraphNode* n : order) {
+    std::vector<size_t> before = n->dependencies.empty() ? entry : std::vector<size_t>();
+    for (GraphNode* d : n->dependencies) before.insert(before.end(), ends[d].begin(), ends[d].end());
+    if (n->work.type == CU_GRAPH_NODE_TYPE_GRAPH) {
+      std::vector<size_t> inner;
+      if (!expand(*n->work.child, before, steps, inner)) return false;
+      ends[n] = inner.empty() ? before : inner;
+    } else {
+      steps.push_back({n->id, n->handle(), n->work, true, before});
+      ends[n] = {steps.size() - 1};
+    }
+  }
+  for (GraphNode* n : order)
+    if (n->dependents.empty()) last.insert(last.end(), ends[n].begin(), ends[n].end());
+  return true;
+}
+
+CUresult instantiate(CUgraphExec* out, CUgraph hGraph, cuuint64_t flags, CUgraphInstantiateResult* why) {
+  Ref<Graph> graph;
+  if (const CUresult e = findGraph(hGraph, graph)) return e;
+  constexpr cuuint64_t known = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
+                               CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+  if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) return CUDA_ERROR_NOT_SUPPORTED;
+  if (!out || (flags & ~known)) return CUDA_ERROR_INVALID_VALUE;
+  auto exec = make<GraphExec>(graph->id, flags);
+  {
+    std::lock_guard lock(graphLock());
+    std::vector<size_t> last;
+    if (!expand(*graph, {}, exec->steps, last)) {
+      if (why) *why = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+  }
+  if (!HandleTable::publish(exec.get())) return CUDA_ERROR_OUT_OF_MEMORY;
+  reportGraph(SONDE_RESOURCE_GRAPH_EXEC_CREATED, graph.get(), nullptr, exec.get());
+  if (why) *why = CUDA_GRAPH_INSTANTIATE_SUCCESS;
+  *out = static_cast<CUgraphExec>(exec->handle());
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+DRIVER_API(cuGraphInstantiateWithFlags)(CUgraphExec* phGraphExec, CUgraph hGraph, unsigned long long flags) {
+  return instantiate(phGraphExec, hGraph, flags, nullptr);
+}
+
+DRIVER_API(cuGraphInstantiateWithParams)
+(CUgraphExec* phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS* p) {
+  if (!p) return CUDA_ERROR_INVALID_VALUE;
+  p->hErrNode_out = nullptr;
+  p->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
+  return instantiate(phGraphExec, hGraph, p->flags, &p->result_out);
+}
+
+DRIVER_API(cuGraphExecDestroy)(CUgraphExec hGraphExec) {
+  Ref<GraphExec> exec;
+  if (const CUresult e = findExec(hGraphExec, exec)) return e;
+  reportGraph(SONDE_RESOURCE_GRAPH_EXEC_DESTROY_STARTING, nullptr, nullptr, exec.get());
+  return HandleTable::retire(exec.get()) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+DRIVER_API(cuGraphExecGetFlags)(CUgraphExec hGraphExec, cuuint64_t* flags) {
+  Ref<GraphExec> exec;
+  if (const CUresult e = findExec(hGraphExec, exec)) return e;
+  if (!flags) return CUDA_ERROR_INVALID_VALUE;
+  *flags = exec->flags;
+  return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuGraphUpload)(CUgraphExec hGraph, CUstream hStream) {
+  Ref<GraphExec> exec;
+  if (const CUresult e = findExec(hGraph, exec)) return e;
+  Ref<Stream> stream;
+  return resolveStream(hStream, stream);
+}
+
+namespace {
+
+CUresult enqueue(Stream& stream, GraphExec& exec, GraphExec::Step& step, uint32_t correlation) {
+  const NodeWork& w = step.work;
+  Command* command = nullptr;
+  switch (static_cast<int>(w.type)) {
+    case CU_GRAPH_NODE_TYPE_KERNEL: {
+      LaunchShape shape = w.shape;
+      if (const CUresult e = prepareLaunch(*w.function, shape)) return e;
+      command = stream.newCommand(CommandKind::kernel);
+      LaunchPlan& plan = command->launch;
+      std::copy(w.params.begin(), w.params.end(), plan.params.resize(w.params.size()));
+      plan.function = w.function;
+      plan.grid = shape.grid;
+      plan.block = shape.block;
+      plan.cluster = shape.cluster;
+      plan.dynamicShared = shape.dynamicShared;
+      plan.cooperative = shape.cooperative;
+      plan.priority = shape.hasPriority ? shape.priority : stream.priority();
+      command->gridId = nextGridId();
+      break;
+    }
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+      command = stream.newCommand(CommandKind::copy);
+      if (const CUresult e = planBox(w.copy, *w.context, command->copy)) {
+        stream.giveBack(command);
+        return e;
+      }
+      command->copy.async = true;
+      break;
+    case CU_GRAPH_NODE_TYPE_MEMSET: {
+      SetPlan plan;
+      if (const CUresult e = planFill(w.set.dst, w.set.pitch, w.set.elementSize, w.set.value, w.set.width, w.set.height,
+                                      *w.context, plan))
+        return e;
+      command = stream.newCommand(CommandKind::set);
+      command->set = plan;
+      command->set.async = true;
+      break;
+    }
+    case CU_GRAPH_NODE_TYPE_HOST:
+      command = stream.newCommand(CommandKind::hostFunction);
+      command->hostFunction = w.host.fn;
+      command->user = w.host.userData;
+      break;
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return recordOn(stream, *w.event, correlation);
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT: waitOn(stream, *w.event, correlation); return CUDA_SUCCESS;
+    default: return CUDA_SUCCESS;  // empty
+  }
+  command->correlationId = correlation;
+  command->graphId = exec.id;
+  command->graphNodeId = step.nodeId;
+  if (tools::wants(SONDE_INTEREST_LATENCY)) command->queuedNs = platform::nowNs();
+  submit(stream, command);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+DRIVER_API(cuGraphLaunch)(CUgraphExec hGraph, CUstream hStream) {
+  Ref<Stream> stream;
+  if (const CUresult e = resolveStream(hStream, stream)) return e;
+  Ref<GraphExec> exec;
+  if (const CUresult e = findExec(hGraph, exec)) return e;
+  if (stream->capture.load()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  const uint32_t correlation = currentCorrelation();
+  const bool whole = tools::wants(SONDE_INTEREST_GRAPH);
+  auto mark = [&](CommandKind kind) {
+    Command* command = stream->newCommand(kind);
+    command->correlationId = correlation;
+    command->graphId = exec->graphId;
+    command->address = exec->id;
+    submit(*stream, command);
+  };
+  std::lock_guard lock(exec->mutex);
+  if (whole) mark(CommandKind::graphBegin);
+  for (auto& step : exec->steps) {
+    if (!step.enabled) continue;
+    if (const CUresult e = enqueue(*stream, *exec, step, correlation)) return e;
+  }
+  if (whole) mark(CommandKind::graphEnd);
+  return CUDA_SUCCESS;
+}
+
+// ---------------------------------------------------------------- changes --
+
+DRIVER_API(cuGraphExecUpdate_v2)(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo* info) {
+  Ref<GraphExec> exec;
+  if (const CUresult e = findExec(hGraphExec, exec)) return e;
+  Ref<Graph> graph;
+  if (const CUresult e = findGraph(hGraph, graph)) return e;
+  if (!info) return CUDA_ERROR_INVALID_VALUE;
+  *info = {};
+  std::vector<GraphExec::Step> fresh;
+  {
+    std::lock_guard lock(graphLock());
+    std::vector<size_t> last;
+    if (!expand(*graph, {}, fresh, last)) {
+      info->result = CU_GRAPH_EXEC_UPDATE_ERROR;
+      return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+    }
+  }
+  std::lock_guard lock(exec->mutex);
+  auto refuse = [&](CUgraphExecUpdateResult why, void* node) {
+    info->result = why;
+    info->errorNode = static_cast<CUgraphNode>(node);
+    return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+  };
+  if (fresh.size() != exec->steps.size()) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, nullptr);
+  for (size_t i = 0; i < fresh.size(); i++) {
+    const NodeWork &was = exec->steps[i].work, &now = fresh[i].work;
+    if (was.type != now.type) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, fresh[i].node);
+    if (exec->steps[i].dependencies != fresh[i].dependencies)
+      return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, fresh[i].node);
+    if (!(was.context == now.context)) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, fresh[i].node);
+  }
+  for (size_t i = 0; i < fresh.size(); i++) {
+    fresh[i].enabled = exec->steps[i].enabled;
+    exec->steps[i] = std::move(fresh[i]);
+  }
+  info->result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
+  return CUDA_SUCCESS;
+}
+
+namespace {
+
+// Changes one step by what `change` does to a copy of its work.
+template <class F>
+CUresult changeStep(CUgraphExec hExec, CUgraphNode hNode, CUgraphNodeType type, F&& change) {
+  Ref<GraphExec> exec;
+  if (const CUresult e = findExec(hExec, exec)) return e;
+  std::lock_guard lock(exec->mutex);
+  GraphExec::Step* step = exec->find(hNode);
+  if (!step || step->work.type != type) return CUDA_ERROR_INVALID_VALUE;
+  NodeWork work = step->work;
+  if (const CUresult e = change(work)) return e;
+  if (!(work.context == step->work.context)) return CUDA_ERROR_INVALID_VALUE;
+  step->work = std::move(work);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+DRIVER_API(cuGraphExecKernelNodeSetParams_v2)
+(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS* nodeParams) {
+  if (!nodeParams) return CUDA_ERROR_INVALID_VALUE;
+  return changeStep(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_KERNEL, [&](NodeWork& w) { return kernelWork(*nodeParams, w); });
+}
+DRIVER_API(cuGraphExecMemcpyNodeSetParams)
+(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D* copyParams, CUcontext ctx) {
+  return changeStep(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_MEMCPY, [&](NodeWork& w) { return copyWork(copyParams, ctx, w); });
+}
+DRIVER_API(cuGraphExecMemsetNodeSetParams)
+(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS* memsetParams, CUcontext ctx) {
+  return changeStep(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_MEMSET, [&](NodeWork& w) { return setWork(memsetParams, ctx, w); });
+}
+DRIVER_API(cuGraphExecHostNodeSetParams)
+(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS* nodeParams) {
+  if (!nodeParams || !nodeParams->fn) return CUDA_ERROR_INVALID_VALUE;
+  return changeStep(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_HOST, [&](NodeWork& w) {
+    w.host = *nodeParams;
+    return CUDA_SUCCESS;
+  });
+}
+DRIVER_API(cuGraphExecEventRecordNodeSetEvent)(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event) {
+  return changeStep(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+                    [&](NodeWork& w) { return eventWork(event, CU_GRAPH_NODE_TYPE_EVENT_RECORD, w); });
+}
+DRIVER_API(cuGraphExecEventWaitNodeSetEvent)(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event) {
+  return changeStep(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_WAIT_EVENT,
+                    [&](NodeWork& w) { return eventWork(event, CU_GRAPH_NODE_TYPE_WAIT_EVENT, w); });
+}
+
+DRIVER_API(cuGraphNodeSetEnabled)(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled) {
+  Ref<GraphExec> exec;
+  if (const CUresult e = findExec(hGraphExec, exec)) return e;
+  std::lock_guard lock(exec->mutex);
+  GraphExec::Step* step = exec->find(hNode);
+  if (!step || step->work.type > CU_GRAPH_NODE_TYPE_MEMSET) return CUDA_ERROR_INVALID_VALUE;
+  step->enabled = isEnabled != 0;
+  return CUDA_SUCCESS;
+}
+DRIVER_API(cuGraphNodeGetEnabled)(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int* isEnabled) {
+  Ref<GraphExec> exec;
+  if (const CUresult e = findExec(hGraphExec, exec)) return e;
+  if (!isEnabled) return CUDA_ERROR_INVALID_VALUE;
+  std::lock_guard lock(exec->mutex);
+  GraphExec::Step* step = exec->find(hNode);
+  if (!step || step->work.type > CU_GRAPH_NODE_TYPE_MEMSET) return CUDA_ERROR_INVALID_VALUE;
+  *isEnabled = step->enabled;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace sonde::softgpu::driver

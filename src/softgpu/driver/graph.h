@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Graphs: templates of work (Graph, GraphNode) and what is launched
+// (GraphExec). One lock guards the structure of all of them: building graphs
+// is not where time is spent.
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "softgpu/driver/driver.h"
+#include "softgpu/driver/launch.h"
+#include "softgpu/driver/module.h"
+
+namespace sonde::softgpu::driver {
+
+class Graph;
+class GraphExec;
+
+std::mutex& graphLock();
+
+// What a node does. Copyable.
+struct NodeWork {
+  CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+  Ref<Context> context;              // of kernels, copies and sets
+  Ref<Function> function;            // kernel
+  LaunchShape shape;
+  std::vector<std::byte> params;     // packed
+  CUDA_MEMCPY3D copy{};
+  CUDA_MEMSET_NODE_PARAMS set{};
+  CUDA_HOST_NODE_PARAMS host{};
+  Ref<Event> event;
+  Ref<Graph> child;                  // a copy that belongs to the node
+};
+
+class GraphNode final : public Object {
+ public:
+  static constexpr Type kType = Type::graphNode;
+  GraphNode(Graph* graph, NodeWork work);
+  ~GraphNode() override;
+
+  Graph* graph = nullptr;            // null: destroyed
+  NodeWork work;
+  const uint64_t id;
+  uint64_t originalId = 0;           // of the node it was cloned from
+  void* original = nullptr;          // its handle
+  std::vector<GraphNode*> dependencies, dependents;
+  std::vector<void*> paramPointers;  // into work.params, for GetParams
+};
+
+// User objects that a graph keeps alive.
+class UserObject final : public Object {
+ public:
+  static constexpr Type kType = Type::userObject;
+  UserObject(void* user, CUhostFn destroy, unsigned count) : Object(kType), user_(user), destroy_(destroy), count_(count) {}
+  void retain(unsigned n) { count_.fetch_add(n); }
+  // False: fewer than n references are left.
+  bool release(unsigned n);
+
+ private:
+  void* const user_;
+  const CUhostFn destroy_;
+  std::atomic<unsigned> count_;
+};
+
+class Graph final : public Object {
+ public:
+  static constexpr Type kType = Type::graph;
+  Graph();
+  ~Graph() override;
+
+  const uint32_t id;
+  std::vector<Ref<GraphNode>> nodes;
+  bool ownedByNode = false;
+  void* original = nullptr;
+  std::vector<std::pair<Ref<UserObject>, unsigned>> userObjects;
+
+  // All below: with graphLock() held.
+  Ref<GraphNode> add(NodeWork work, const std::vector<GraphNode*>& dependencies);
+  void remove(GraphNode* node);
+  // Nodes in an order in which each comes after what it depends on, by order
+  // of creation where free. False: there is a cycle.
+  bool sorted(std::vector<GraphNode*>& order) const;
+  Ref<Graph> clone() const;
+  // Nodes lose their handles.
+  void dissolve();
+};
+
+class GraphExec final : public Object {
+ public:
+  static constexpr Type kType = Type::graphExec;
+  struct Step {
+    uint64_t nodeId;
+    void* node;              // handle in the template graph
+    NodeWork work;
+    bool enabled = true;
+    std::vector<size_t> dependencies;
+  };
+  GraphExec(uint32_t graphId, cuuint64_t flags);
+  ~GraphExec() override;
+
+  const uint32_t id, graphId;
+  const cuuint64_t flags;
+  std::mutex mutex;
+  std::vector<Step> steps;   // in launch order, child graphs expanded
+
+  Step* find(void* node);
+};
+
+// Tells the listener about a graph, a node or an executable graph.
+void reportGraph(uint32_t event, Graph* graph, GraphNode* node, GraphExec* exec);
+
+// Makes graph node ids and graph ids.
+uint64_t nextGraphNodeId();
+uint32_t nextGraphId();
+
+}  // namespace sonde::softgpu::driver

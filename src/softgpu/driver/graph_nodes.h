@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From the parameter structures of the API to a node's work, with all checks.
+#pragma once
+
+#include "softgpu/driver/graph.h"
+
+namespace sonde::softgpu::driver {
+
+CUresult findGraph(CUgraph handle, Ref<Graph>& out);
+CUresult findNode(CUgraphNode handle, Ref<GraphNode>& out);
+
+CUresult kernelWork(const CUDA_KERNEL_NODE_PARAMS& params, NodeWork& work);
+CUresult copyWork(const CUDA_MEMCPY3D* params, CUcontext ctx, NodeWork& work);
+CUresult setWork(const CUDA_MEMSET_NODE_PARAMS* params, CUcontext ctx, NodeWork& work);
+CUresult eventWork(CUevent event, CUgraphNodeType type, NodeWork& work);
+
+}  // namespace sonde::softgpu::driver
