@@ -145,6 +145,30 @@ TEST_F(Product, ProfilerStartAndStopBoundTheRecords) {
     EXPECT_THAT(c["name"].get<std::string>(), testing::Not(HasSubstr("Malloc"))) << c;
 }
 
+TEST_F(Product, NvtxRangesEncloseWhatTheyShould) {
+  const json t = profile();
+  std::map<std::string, json> ranges;
+  for (const json& r : t["nvtx_ranges"]) ranges[r["name"]] = r;
+  ASSERT_EQ(ranges.size(), 4u) << t["nvtx_ranges"];
+  EXPECT_EQ(ranges["here"]["style"], "mark");
+  const auto within = [](const json& inner, const json& outer) {
+    return inner["start"] >= outer["start"] && inner["end"] <= outer["end"];
+  };
+  EXPECT_TRUE(within(ranges["inner"], ranges["launches"]));
+  EXPECT_TRUE(within(ranges["launches"], ranges["all"]));
+  int launches = 0, inner = 0;
+  for (const json& c : t["api_calls"]) {
+    EXPECT_TRUE(within(c, ranges["all"])) << c;
+    if (c["name"] != "cudaLaunchKernel") continue;
+    launches += within(c, ranges["launches"]);
+    inner += within(c, ranges["inner"]);
+    EXPECT_EQ(c["tid"], ranges["launches"]["tid"]);
+  }
+  EXPECT_EQ(launches, 5);
+  EXPECT_EQ(inner, 2);
+  EXPECT_THAT(sonde({"run", PROGRAM}).out, HasSubstr("** NVTX Range Summary (nvtx_sum)"));
+}
+
 TEST_F(Product, DevicesAndVersion) {
   const Outcome devices = sonde({"devices", "--device", "software", "--json"});
   ASSERT_EQ(devices.status, 0) << devices.err;

@@ -3,9 +3,11 @@
 //
 //   4 launches of fill<<<4, 128>>>, the last between cudaProfilerStart and Stop
 //   2 launches of lib::scale<2><<<2, 64, 256 bytes>>> on a stream of its own
+//   NVTX: push/pop "launches" around the first five launches with "inner" in it, start/end "all", a mark "here"
 //   1 copy of 16384 bytes to the device, one of 2048 and one of 4 bytes back, 1 set of 1000 bytes
 #include <cuda_profiler_api.h>
 #include <cuda_runtime.h>
+#include <nvtx3/nvToolsExt.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -34,16 +36,22 @@ __global__ void scale(float* data, float factor) {
 }  // namespace lib
 
 int main(int argc, char** argv) {
+  const nvtxRangeId_t all = nvtxRangeStartA("all");  // before CUDA is initialised
   int* ints = nullptr;
   float* floats = nullptr;
   CHECK(cudaMalloc(&ints, 4 * 128 * sizeof(int)));
   CHECK(cudaMalloc(&floats, 4096 * sizeof(float)));
   std::vector<float> host(4096, 1.0f);
   CHECK(cudaMemcpy(floats, host.data(), 16384, cudaMemcpyHostToDevice));
+  nvtxRangePushA("launches");
+  nvtxMarkA("here");
   for (int i = 0; i < 3; i++) fill<<<4, 128>>>(ints, i);
   cudaStream_t stream;
   CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  nvtxRangePushA("inner");
   for (int i = 0; i < 2; i++) lib::scale<2><<<2, 64, 256, stream>>>(floats, 3.0f);
+  nvtxRangePop();
+  nvtxRangePop();
   CHECK(cudaStreamSynchronize(stream));
   CHECK(cudaMemset(ints, 0, 1000));
   CHECK(cudaProfilerStart());
@@ -60,5 +68,6 @@ int main(int argc, char** argv) {
   CHECK(cudaFree(ints));
   CHECK(cudaFree(floats));
   CHECK(cudaStreamDestroy(stream));
+  nvtxRangeEnd(all);
   return argc > 1 ? std::atoi(argv[1]) : 0;
 }

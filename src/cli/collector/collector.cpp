@@ -235,9 +235,10 @@ void Collector::requestBuffer(uint8_t** buffer, size_t* size, size_t* maxRecords
 
 void Collector::apiName(uint32_t kind, uint32_t cbid) {
   const bool runtime = kind == CUPTI_ACTIVITY_KIND_RUNTIME;
-  std::lock_guard lock(namesMutex_);
-  if (cbid >= namesSeen_[0].size() || namesSeen_[runtime][cbid]) return;
-  namesSeen_[runtime][cbid] = true;
+  if (cbid >= namesSeen_[0].size() || namesSeen_[runtime][cbid].load(std::memory_order_relaxed) ||
+      namesSeen_[runtime][cbid].exchange(true)) {
+    return;
+  }
   const char* name = nullptr;
   const auto domain = runtime ? CUPTI_CB_DOMAIN_RUNTIME_API : CUPTI_CB_DOMAIN_DRIVER_API;
   if (cupti_.getCallbackName(domain, cbid, &name) != CUPTI_SUCCESS || name == nullptr) return;
@@ -252,6 +253,8 @@ void Collector::completeBuffer(uint8_t* buffer, size_t validSize) {
   payload.reserve(validSize + validSize / 8 + 64);
   std::map<uint32_t, uint64_t> skipped;
   uint64_t count = 0;
+  spool::RecordLayout layout;
+  uint32_t layoutKind = UINT32_MAX;
   CUpti_Activity* record = nullptr;
   CUptiResult more = validSize == 0 ? CUPTI_ERROR_MAX_LIMIT_REACHED : cupti_.getNextRecord(buffer, validSize, &record);
   while (more == CUPTI_SUCCESS) {
@@ -260,7 +263,7 @@ void Collector::completeBuffer(uint8_t* buffer, size_t validSize) {
     const uint8_t* next = more == CUPTI_SUCCESS ? reinterpret_cast<const uint8_t*>(record) : buffer + validSize;
     uint32_t kind = 0;
     std::memcpy(&kind, bytes, sizeof kind);
-    const spool::RecordLayout layout = spool::recordLayout(kind);
+    if (kind != layoutKind) layout = spool::recordLayout(layoutKind = kind);
     if (layout.size == 0 || next <= bytes) {
       skipped[kind]++;
       continue;

@@ -13,8 +13,8 @@
 #ifndef SONDE_CLI_COLLECTOR_COLLECTOR_H_
 #define SONDE_CLI_COLLECTOR_COLLECTOR_H_
 
+#include <array>
 #include <atomic>
-#include <bitset>
 #include <map>
 #include <mutex>
 #include <string>
@@ -73,8 +73,8 @@ class Collector {
   std::mutex poolMutex_;
   std::vector<uint8_t*> pool_;
 
-  std::mutex namesMutex_;
-  std::bitset<4096> namesSeen_[2];
+  // Which API functions have their name in the spool; [1]: runtime.
+  std::array<std::atomic<bool>, 4096> namesSeen_[2] = {};
 
   std::atomic<uint64_t> records_{0};
   std::atomic<uint64_t> dropped_{0};

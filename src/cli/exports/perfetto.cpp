@@ -428,12 +428,7 @@ class PerfettoWriter {
       if (r.category != 0) annotate(event, "category", r.category);
       return event;
     };
-    for (const NvtxRange& r : trace_.ranges) {
-      if (r.style != RangeStyle::StartEnd) {
-        byThread[{r.process, r.threadId}].push_back(&r);
-        continue;
-      }
-      if (!r.closed) continue;
+    const auto inLane = [&](const NvtxRange& r) {
       auto& all = lanes[r.process];
       auto lane = std::find_if(all.begin(), all.end(), [&](const Lane& l) { return l.until <= r.start; });
       if (lane == all.end()) {
@@ -443,6 +438,20 @@ class PerfettoWriter {
       slice(pf::event::kSliceBegin, r.start, lane->track, describeRange(r));
       slice(pf::event::kSliceEnd, r.end, lane->track, {});
       lane->until = r.end;
+    };
+    // The records do not say which ranges are of the start/end sort. One that
+    // crosses another of its thread must be, and cannot lie on a track of slices.
+    std::map<std::pair<uint32_t, uint32_t>, std::vector<uint64_t>> open;
+    for (const NvtxRange& r : trace_.ranges) {
+      auto& ends = open[{r.process, r.threadId}];
+      while (!ends.empty() && ends.back() <= r.start) ends.pop_back();
+      const bool crosses = !ends.empty() && r.end > ends.back();
+      if (r.style == RangeStyle::StartEnd || (crosses && r.closed)) {
+        if (r.closed) inLane(r);
+        continue;
+      }
+      byThread[{r.process, r.threadId}].push_back(&r);
+      if (r.style == RangeStyle::PushPop && r.closed) ends.push_back(r.end);
     }
     for (auto& [thread, all] : byThread) {
       const uint64_t track = childTrack(threadTrack(thread.first, thread.second), "NVTX");

@@ -144,7 +144,7 @@ Table nvtxSummary(const Trace& trace, const Options&) {
   Groups groups;
   for (const NvtxRange& r : trace.ranges) {
     if (r.style == RangeStyle::Mark || !r.closed) continue;
-    groups[{r.style == RangeStyle::PushPop ? "PushPop" : "StartEnd", rangeName(trace, r)}].push_back(r.duration());
+    groups[{r.style == RangeStyle::PushPop ? "Range" : "StartEnd", rangeName(trace, r)}].push_back(r.duration());
   }
   return timeTable(groups, "Instances", {{"Style"}, {"Range"}}, "no NVTX ranges were recorded");
 }

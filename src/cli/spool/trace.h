@@ -66,6 +66,8 @@ struct GpuEvent : EventBase {
   uint32_t srcDevice = 0, dstDevice = 0;  // peer copies
 };
 
+// The records do not tell a push/pop range from a start/end range whose ends
+// lie in one thread; PushPop stands for both.
 enum class RangeStyle : uint8_t { PushPop, StartEnd, Mark };
 
 struct NvtxRange : EventBase {
