@@ -5,6 +5,7 @@
 #include <llvm/Analysis/CGSCCPassManager.h>
 #include <llvm/Analysis/LoopAnalysisManager.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
+#include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/TargetSelect.h>
@@ -247,6 +248,15 @@ Code compile(const Form& form, Machine machine) {
   if (llvm::verifyModule(*module, &stream)) throw std::runtime_error(form.mnemonic + ": " + problems);
   optimize(*module, jit.machine.get());
   if (std::getenv("SONDE_TEST_PRINT_IR")) module->print(llvm::errs(), nullptr);
+  if (std::getenv("SONDE_TEST_PRINT_ASM")) {
+    llvm::SmallString<4096> text;
+    llvm::raw_svector_ostream out(text);
+    llvm::legacy::PassManager emitPasses;
+    if (!jit.machine->addPassesToEmitFile(emitPasses, out, nullptr, llvm::CodeGenFileType::AssemblyFile)) {
+      emitPasses.run(*module);
+      llvm::errs() << name(machine) << "\n" << text;
+    }
+  }
   check(jit.lljit->addIRModule(llvm::orc::ThreadSafeModule(std::move(module), std::move(context))));
   return check(jit.lljit->lookup(symbol)).toPtr<Code>();
 }

@@ -22,6 +22,7 @@ struct MatrixJob {
   uint8_t andPopc = 0;     // b1: and instead of xor
   uint8_t columnA = 0;     // m8n8k4 f16, and memory operands: the layout named in the instruction
   uint8_t rowB = 0;
+  uint8_t reserved = 0;    // no padding: jobs are compared as bytes
 };
 
 constexpr unsigned bitsOf(MatrixType t) {

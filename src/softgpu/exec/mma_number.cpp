@@ -6,6 +6,8 @@
 // to f32. PTX leaves order and rounding open; this is what one card does.
 #include "softgpu/exec/mma_number.h"
 
+#include <immintrin.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -13,8 +15,6 @@
 namespace sonde::softgpu::exec {
 
 namespace {
-
-constexpr int kNoExponent = -100000;   // of a zero: below every other
 
 double small(uint32_t code, unsigned exponentBits, unsigned fractionBits) {
   const int bias = (1 << (exponentBits - 1)) - 1;
@@ -25,14 +25,6 @@ double small(uint32_t code, unsigned exponentBits, unsigned fractionBits) {
   if (exponent == 0) return sign * std::ldexp(fraction, 1 - bias - static_cast<int>(fractionBits));
   return sign * std::ldexp(fraction + (1u << fractionBits), exponent - bias - static_cast<int>(fractionBits));
 }
-
-// f16 by table: its 65536 values.
-struct HalfTable {
-  double value[65536];
-  HalfTable() {
-    for (uint32_t code = 0; code < 65536; ++code) value[code] = small(code, 5, 10);
-  }
-};
 
 // The nearest f16 to a double, ties to even.
 uint16_t toHalf(double v) {
@@ -47,10 +39,6 @@ uint16_t toHalf(double v) {
   return static_cast<uint16_t>(sign | ((static_cast<uint32_t>(exponent + 13) << 10) + units));
 }
 
-int exponentOf(double v) {   // of its leading bit; no product here is subnormal
-  return v == 0 ? kNoExponent : static_cast<int>(std::bit_cast<uint64_t>(v) >> 52 & 0x7ff) - 1023;
-}
-
 double powerOfTwo(int e) { return std::bit_cast<double>(static_cast<uint64_t>(e + 1023) << 52); }
 
 float towardsZero(double v) {
@@ -58,42 +46,127 @@ float towardsZero(double v) {
   return std::fabs(static_cast<double>(f)) > std::fabs(v) ? std::bit_cast<float>(std::bit_cast<uint32_t>(f) - 1) : f;
 }
 
-// One pass of the matrix unit over the elements first, first + step ... of a and b,
-// `run` at a time.
-struct Selection {
-  unsigned first, run, step, count;
-  unsigned at(unsigned i) const { return first + i / run * step + i % run; }
+// The three inner loops, for any host and for AVX2. count is a multiple of 8.
+struct Loops {
+  int (*top)(const int32_t* a, const int32_t* b, unsigned count);                            // largest sum of exponents
+  double (*cut)(const double* a, const double* b, unsigned count, double scale);             // sum of trunc(a * b * scale)
+  double (*chain)(const double* a, const double* b, unsigned count, double c);               // fma after fma
+  double (*exact)(const double* a, const double* b, unsigned count);
+  int64_t (*integers)(const int32_t* a, const int32_t* b, unsigned count);
 };
 
-float unitPass(const MatrixVector& a, const MatrixVector& b, const Selection& s, float addend) {
-  if (a.special || b.special || !std::isfinite(addend)) {
-    double sum = addend;
-    for (unsigned i = 0; i < s.count; ++i) sum += a.real[s.at(i)] * b.real[s.at(i)];
-    return static_cast<float>(sum);
+const Loops kPlain{
+    [](const int32_t* a, const int32_t* b, unsigned count) {
+      int top = 2 * kZeroExponent;
+      for (unsigned i = 0; i < count; ++i) top = std::max(top, a[i] + b[i]);
+      return top;
+    },
+    [](const double* a, const double* b, unsigned count, double scale) {
+      double sum = 0;
+      for (unsigned i = 0; i < count; ++i) sum += static_cast<double>(static_cast<int32_t>(a[i] * b[i] * scale));
+      return sum;
+    },
+    [](const double* a, const double* b, unsigned count, double c) {
+      for (unsigned i = 0; i < count; ++i) c = std::fma(a[i], b[i], c);
+      return c;
+    },
+    [](const double* a, const double* b, unsigned count) {
+      double sum = 0;
+      for (unsigned i = 0; i < count; ++i) sum += a[i] * b[i];
+      return sum;
+    },
+    [](const int32_t* a, const int32_t* b, unsigned count) {
+      int64_t sum = 0;
+      for (unsigned i = 0; i < count; ++i) sum += a[i] * b[i];
+      return sum;
+    },
+};
+
+#define SONDE_AVX2 __attribute__((target("avx2,fma")))
+
+SONDE_AVX2 int topAvx2(const int32_t* a, const int32_t* b, unsigned count) {
+  __m256i top = _mm256_set1_epi32(2 * kZeroExponent);
+  for (unsigned i = 0; i < count; i += 8)
+    top = _mm256_max_epi32(top, _mm256_add_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(a + i)),
+                                                 _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + i))));
+  __m128i half = _mm_max_epi32(_mm256_castsi256_si128(top), _mm256_extracti128_si256(top, 1));
+  half = _mm_max_epi32(half, _mm_shuffle_epi32(half, 0x4e));
+  half = _mm_max_epi32(half, _mm_shuffle_epi32(half, 0xb1));
+  return _mm_cvtsi128_si32(half);
+}
+SONDE_AVX2 double horizontal(__m256d v) {
+  const __m128d half = _mm_add_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1));
+  return _mm_cvtsd_f64(_mm_add_sd(half, _mm_unpackhi_pd(half, half)));
+}
+SONDE_AVX2 double cutAvx2(const double* a, const double* b, unsigned count, double scale) {
+  const __m256d s = _mm256_set1_pd(scale);
+  __m256d sum = _mm256_setzero_pd();
+  for (unsigned i = 0; i < count; i += 4) {
+    const __m256d p = _mm256_mul_pd(_mm256_mul_pd(_mm256_loadu_pd(a + i), _mm256_loadu_pd(b + i)), s);
+    sum = _mm256_add_pd(sum, _mm256_round_pd(p, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC));
   }
-  int top = exponentOf(addend);
-  for (unsigned i = 0; i < s.count; ++i) top = std::max(top, a.exponent[s.at(i)] + b.exponent[s.at(i)]);
-  if (top < kNoExponent / 2) return addend;
-  // Terms are below 2^27 units, so that their sum fits a 32-bit integer's double easily.
-  const int unit = top - 25;
+  return horizontal(sum);
+}
+SONDE_AVX2 double chainAvx2(const double* a, const double* b, unsigned count, double c) {
+  for (unsigned i = 0; i < count; ++i) c = std::fma(a[i], b[i], c);
+  return c;
+}
+SONDE_AVX2 int64_t integersAvx2(const int32_t* a, const int32_t* b, unsigned count) {
+  __m256i sum = _mm256_setzero_si256();   // at most 256 products of 16 bits
+  for (unsigned i = 0; i < count; i += 8)
+    sum = _mm256_add_epi32(sum, _mm256_mullo_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(a + i)),
+                                                   _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + i))));
+  __m128i half = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+  half = _mm_add_epi32(half, _mm_shuffle_epi32(half, 0x4e));
+  half = _mm_add_epi32(half, _mm_shuffle_epi32(half, 0xb1));
+  return _mm_cvtsi128_si32(half);
+}
+
+const Loops kAvx2{topAvx2, cutAvx2, chainAvx2, kPlain.exact, integersAvx2};
+
+const Loops& loops() {
+  static const Loops& best = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? kAvx2 : kPlain;
+  return best;
+}
+
+// One pass of the matrix unit over `count` elements from `first` on.
+float unitPass(const Loops& loop, const MatrixLine& a, const MatrixLine& b, unsigned first, unsigned count, float addend) {
+  if (a.special || b.special || !std::isfinite(addend))
+    return static_cast<float>(addend + loop.exact(a.real + first, b.real + first, count));
+  const int top = std::max(exponentOf(addend), loop.top(a.exponent + first, b.exponent + first, count));
+  if (top < kZeroExponent / 2) return addend;
+  const int unit = top - 25;   // terms are below 2^27 units
   const double scale = powerOfTwo(-unit);
-  double sum = static_cast<int32_t>(addend * scale);
-  for (unsigned i = 0; i < s.count; ++i)
-    sum += static_cast<double>(static_cast<int32_t>(a.real[s.at(i)] * b.real[s.at(i)] * scale));
+  const double sum = std::trunc(addend * scale) + loop.cut(a.real + first, b.real + first, count, scale);
   return towardsZero(sum * powerOfTwo(unit));
 }
 
 }  // namespace
 
+unsigned positionOf(unsigned k, MatrixType type) {
+  // 8-bit formats are widened to f16: the lower two of each four elements come in
+  // a first pass, the upper two in a second.
+  if (type != MatrixType::e4m3 && type != MatrixType::e5m2) return k;
+  return k / 4 * 2 + k % 2 + (k % 4 >= 2 ? 16 : 0);
+}
+
+int32_t exponentOf(double v) {
+  return v == 0 ? kZeroExponent : static_cast<int32_t>(std::bit_cast<uint64_t>(v) >> 52 & 0x7ff) - 1023;
+}
+
 double matrixReal(uint64_t bits, MatrixType type) {
-  static const HalfTable halves;
   const auto word = static_cast<uint32_t>(bits);
   switch (type) {
     case MatrixType::f64: return std::bit_cast<double>(bits);
     case MatrixType::f32: return std::bit_cast<float>(word);
     case MatrixType::tf32: return std::bit_cast<float>(word & 0xffffe000u);   // the upper 19 bits count
     case MatrixType::bf16: return std::bit_cast<float>(word << 16);
-    case MatrixType::f16: return halves.value[word & 0xffff];
+    case MatrixType::f16: {
+      if ((word & 0x7c00) == 0x7c00) return small(word, 5, 10);
+      // The fields moved into an f32 make a value 2^112 too small, subnormals included.
+      const float v = std::bit_cast<float>((word & 0x7fff) << 13) * 0x1p112f;
+      return word & 0x8000 ? -v : v;
+    }
     case MatrixType::e5m2: return small(word, 5, 2);
     case MatrixType::e4m3:   // no infinities: the highest exponent holds numbers, too
       if ((word & 0x7f) == 0x7f) return NAN;
@@ -115,28 +188,10 @@ int32_t matrixInteger(uint64_t bits, MatrixType type) {
   }
 }
 
-void setElement(MatrixVector& vector, unsigned k, uint64_t bits, MatrixType type) {
-  if (isIntegerMatrix(type)) {
-    vector.integer[k] = matrixInteger(bits, type);
-    return;
-  }
-  const double v = matrixReal(bits, type);
-  vector.real[k] = v;
-  vector.exponent[k] = exponentOf(v);
-  vector.special |= !std::isfinite(v);
-}
-
-uint64_t matrixDot(const MatrixJob& job, const MatrixVector& a, const MatrixVector& b, double c) {
-  if (job.a == MatrixType::f64) {
-    double sum = c;
-    for (unsigned k = 0; k < job.k; ++k) sum = std::fma(a.real[k], b.real[k], sum);
-    return std::bit_cast<uint64_t>(sum);
-  }
-  if (job.d == MatrixType::f16) {
-    double sum = c;
-    for (unsigned k = 0; k < job.k; ++k) sum += a.real[k] * b.real[k];
-    return toHalf(sum);
-  }
+uint64_t matrixDot(const MatrixJob& job, const MatrixLine& a, const MatrixLine& b, double c) {
+  const Loops& loop = loops();
+  if (job.a == MatrixType::f64) return std::bit_cast<uint64_t>(loop.chain(a.real, b.real, job.k, c));
+  if (job.d == MatrixType::f16) return toHalf(c + loop.exact(a.real, b.real, job.k));
   auto sum = static_cast<float>(c);
   if (job.m == 8 && job.k == 4) {
     // f16 m8n8k4 has no matrix unit of its own any more: a chain of fma, then the addend.
@@ -145,13 +200,19 @@ uint64_t matrixDot(const MatrixJob& job, const MatrixVector& a, const MatrixVect
       products = std::fma(static_cast<float>(a.real[k]), static_cast<float>(b.real[k]), products);
     sum += products;
   } else if (job.a == MatrixType::e4m3 || job.a == MatrixType::e5m2) {
-    // Widened to f16: the lower two of each four elements, then the upper two; the addend comes last.
-    const float low = unitPass(a, b, {0, 2, 4, 16}, 0.0f);
-    sum += unitPass(a, b, {2, 2, 4, 16}, low);
+    sum += unitPass(loop, a, b, 16, 16, unitPass(loop, a, b, 0, 16, 0.0f));   // the addend comes last
   } else {
-    for (unsigned k = 0; k < job.k; k += 16) sum = unitPass(a, b, {k, 16, 16, std::min(16u, job.k - k)}, sum);
+    for (unsigned k = 0; k < job.k; k += 16) sum = unitPass(loop, a, b, k, job.k - k >= 16 ? 16 : 8, sum);
   }
   return std::isnan(sum) ? 0x7fffffffu : std::bit_cast<uint32_t>(sum);
+}
+
+int64_t matrixDot(const MatrixJob& job, const MatrixLine& a, const MatrixLine& b, int64_t c, unsigned count) {
+  if (job.a == MatrixType::b1 && !job.andPopc) {
+    for (unsigned k = 0; k < count; ++k) c += a.integer[k] ^ b.integer[k];
+    return c;
+  }
+  return c + loops().integers(a.integer, b.integer, count);   // of bits, the product is their and
 }
 
 }  // namespace sonde::softgpu::exec

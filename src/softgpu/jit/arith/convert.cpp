@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // cvt between all scalar types, the packed forms, and cvt.pack.
+#include <cmath>
+
 #include "softgpu/jit/arith/lower.h"
 
 namespace sonde::softgpu::jit::arith {
@@ -40,10 +42,23 @@ Value* Lower::floatToInt(Value* v, ScalarType from, ScalarType to) {
   v = roundIntegral(v);
   const unsigned bits = ptx::bitsOf(to);
   const bool isSigned = ptx::isSigned(to);
+  // LLVM makes its saturating conversions lane by lane, so the limits are tested
+  // here. Narrow types saturate as integers, on the way from 32 bits.
   auto saturating = [&](Value* x) -> Value* {
     const unsigned width = bits < 32 ? 32 : bits;
-    const Intr::ID id = isSigned || bits < 32 ? Intr::fptosi_sat : Intr::fptoui_sat;
-    Value* r = b.CreateIntrinsic(id, {intType(width), x->getType()}, {x});
+    const bool asSigned = isSigned || bits < 32;
+    const int top = static_cast<int>(asSigned ? width - 1 : width);
+    Value* high = llvm::ConstantFP::get(x->getType(), std::ldexp(1.0, top));
+    Value* low = llvm::ConstantFP::get(x->getType(), asSigned ? -std::ldexp(1.0, top) : 0.0);
+    Value* over = b.CreateFCmpOGE(x, high);
+    Value* under = b.CreateFCmpOLT(x, low);
+    Value* fits = b.CreateAnd(b.CreateFCmpOLT(x, high), b.CreateFCmpOGE(x, low));
+    Value* safe = b.CreateSelect(fits, x, llvm::Constant::getNullValue(x->getType()));   // NaN: 0
+    Value* r = asSigned ? b.CreateFPToSI(safe, intType(width)) : b.CreateFPToUI(safe, intType(width));
+    llvm::APInt most = asSigned ? llvm::APInt::getSignedMaxValue(width) : llvm::APInt::getMaxValue(width);
+    llvm::APInt least = asSigned ? llvm::APInt::getSignedMinValue(width) : llvm::APInt(width, 0);
+    r = b.CreateSelect(over, llvm::ConstantInt::get(r->getType(), most), r);
+    if (asSigned) r = b.CreateSelect(under, llvm::ConstantInt::get(r->getType(), least), r);   // else 0 already
     return bits < 32 ? clampTo(r, bits, isSigned) : r;
   };
   Value* r = nullptr;
