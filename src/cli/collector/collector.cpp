@@ -126,8 +126,9 @@ bool Collector::startLocked() {
   }
   active_.store(true, std::memory_order_release);
 
+  enableKinds(true, /*things=*/true);
   if (number("SONDE_PROFILE_FROM_START", 1) != 0) {
-    enableKinds(true);
+    profilerSwitched(true);
   } else {
     CUpti_SubscriberHandle subscriber = nullptr;
     CUptiResult r = cupti_.subscribe == nullptr || cupti_.enableCallback == nullptr
@@ -202,9 +203,13 @@ void Collector::note(const std::string& text) {
   writer_.block(spool::BlockType::Process, json.data(), json.size());
 }
 
-void Collector::enableKinds(bool on) {
-  if (enabled_.exchange(on) == on) return;
+// Devices, contexts and names are told once, when they come to be: those kinds
+// are on whatever the profile's bounds are.
+void Collector::enableKinds(bool on, bool things) {
   for (const uint32_t kind : kinds_) {
+    const bool isThing =
+        kind == CUPTI_ACTIVITY_KIND_DEVICE || kind == CUPTI_ACTIVITY_KIND_CONTEXT || kind == CUPTI_ACTIVITY_KIND_NAME;
+    if (isThing != things) continue;
     const auto k = static_cast<CUpti_ActivityKind>(kind);
     const CUptiResult r = on ? cupti_.enable(k) : cupti_.disable(k);
     if (r == CUPTI_SUCCESS || !on) continue;
@@ -215,7 +220,7 @@ void Collector::enableKinds(bool on) {
 }
 
 void Collector::profilerSwitched(bool on) {
-  if (active() && ownProcess()) enableKinds(on);
+  if (active() && ownProcess() && enabled_.exchange(on) != on) enableKinds(on, /*things=*/false);
 }
 
 void Collector::requestBuffer(uint8_t** buffer, size_t* size, size_t* maxRecords) {

@@ -53,7 +53,7 @@ class Collector {
  private:
   bool startLocked();
   bool openSpool(const std::string& folder);
-  void enableKinds(bool on);
+  void enableKinds(bool on, bool things);
   void writeProcess(const char* cuptiPath);
   void note(const std::string& text);
   void apiName(uint32_t kind, uint32_t cbid);

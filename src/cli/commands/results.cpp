@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <regex>
 
 #include "cli/exports/exports.h"
@@ -113,6 +114,26 @@ std::string describe(const Process& p) {
   return name.empty() ? fmt::format("process {}", p.pid) : fmt::format("process {} ({})", p.pid, name);
 }
 
+// What the collector could not do; kinds that were refused for one reason in one line.
+void printNotes(const Process& p, Console& console) {
+  static const std::regex kKind("^activity kind ([0-9]+) is not recorded: (.*)$");
+  std::map<std::pair<bool, std::string>, std::vector<std::string_view>> refused;
+  for (const std::string& note : p.notes) {
+    std::smatch m;
+    if (std::regex_match(note, m, kKind) && m[1].length() < 9) {
+      const auto kind = static_cast<uint32_t>(std::stoul(m[1]));
+      refused[{isEssential(kind), m[2].str()}].push_back(reports::activityKindName(kind));
+    } else {
+      console.warning(fmt::format("{}: {}", describe(p), note));
+    }
+  }
+  for (const auto& [why, kinds] : refused) {
+    const std::string text =
+        fmt::format("{}: {} does not record {} ({})", describe(p), p.cuptiPath, fmt::join(kinds, ", "), why.second);
+    why.first ? console.warning(text) : console.info(text);
+  }
+}
+
 }  // namespace
 
 bool checkReportSettings(const ReportSettings& s, std::string* error) {
@@ -197,18 +218,7 @@ void printLosses(const Trace& trace, bool csv, Console& console) {
       console.warning(fmt::format(
           "{} RECORDS WERE LOST in {}: every total above may be too small. A larger --buffer-kb helps.",
           reports::formatCount(p.dropped), describe(p)));
-    for (const std::string& note : p.notes) {
-      static const std::regex kKind("^activity kind ([0-9]+) is not recorded: (.*)$");  // its number says little
-      std::smatch m;
-      if (!std::regex_match(note, m, kKind)) {
-        console.warning(fmt::format("{}: {}", describe(p), note));
-        continue;
-      }
-      const auto kind = static_cast<uint32_t>(std::stoul(m[1]));
-      const std::string text = fmt::format("{}: activity kind {} is not recorded: {}", describe(p),
-                                           reports::activityKindName(kind), m[2].str());
-      isEssential(kind) ? console.warning(text) : console.info(text);
-    }
+    printNotes(p, console);
     if (p.damagedBytes != 0)
       console.warning(fmt::format("{}: {} bytes of the trace are damaged; {} records were recovered", describe(p),
                                   reports::formatCount(p.damagedBytes), reports::formatCount(p.records)));
