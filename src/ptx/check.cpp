@@ -21,6 +21,11 @@ bool isVectorSpecial(SpecialReg r) {
   }
 }
 
+// Types that have no constants.
+bool registersOnly(ScalarType t) {
+  return (isFloat(t) && t != ScalarType::f32 && t != ScalarType::f64) || t == ScalarType::u16x2 || t == ScalarType::s16x2;
+}
+
 template <class Range>
 std::string list(const Range& items) {
   std::string s;
@@ -325,10 +330,12 @@ void Checker::source(const Instruction& i, const Operand& o, ScalarType t, Fit f
         return;
       break;
     case Operand::Kind::integer:
+      if (registersOnly(t)) break;
       if (!isFloat(t)) return;
       return error(o.pos, mnemonic(i) + " expects a floating-point value of type ." + std::string(name(t)) + ", found " + text(o) +
                               "; write it with a decimal point or as 0f…");
     case Operand::Kind::floating:
+      if (registersOnly(t)) break;
       if (isFloat(t) || (isUntyped(t) && (o.is32 ? bitsOf(t) == 32 : bitsOf(t) == 64))) return;
       break;
     case Operand::Kind::symbol:
@@ -336,7 +343,7 @@ void Checker::source(const Instruction& i, const Operand& o, ScalarType t, Fit f
       break;
     default: break;
   }
-  complain(i, o, "a value of type " + wantedText(t, widen) + (fit == Fit::mayBeWider ? " or wider" : ""));
+  complain(i, o, (registersOnly(t) ? "a register of type " : "a value of type ") + wantedText(t, widen) + (fit == Fit::mayBeWider ? " or wider" : ""));
 }
 
 void Checker::predicate(const Instruction& i, const Operand& o, bool isDest) {

@@ -234,6 +234,8 @@ void Checker::callList(const Instruction& i, const std::vector<Operand>& actual,
       if (v->sizeBytes != formal[k].sizeBytes)
         error(o.pos, "'" + v->name + "' has " + std::to_string(v->sizeBytes) + " bytes; the callee expects " +
                          std::to_string(formal[k].sizeBytes));
+    } else if (o.kind == Operand::Kind::vector && formal[k].vector > 1) {
+      if (o.elements.size() != formal[k].vector) complain(i, o, "a vector of " + std::to_string(formal[k].vector) + " elements");
     } else if (o.kind == Operand::Kind::reg) {
       const ScalarType t = fn_->registers[o.reg].type;
       if (bitsOf(t) != bitsOf(formal[k].type)) complain(i, o, "a register of type ." + std::string(name(formal[k].type)));
