@@ -148,7 +148,8 @@ TEST(WarpOps, AtomicsOfEveryKind) {
   atom.global.add.f64 %d2, [%rd1+32], %d1;
   cvt.u64.u32 %rd2, %r1;
   atom.global.add.u64 %rd3, [%rd1+40], %rd2;
-  red.global.add.noftz.f16x2 [%rd1+48], 0x3c003c00;
+  mov.b32 %r5, 0x3c003c00;
+  red.global.add.noftz.f16x2 [%rd1+48], %r5;
   ret;
 }
 )");

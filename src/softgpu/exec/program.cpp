@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "platform/clock.h"
+#include "ptx/check.h"
 #include "ptx/link.h"
 #include "ptx/parser.h"
 #include "softgpu/exec/cta.h"
@@ -54,6 +55,12 @@ Program::LoadResult Program::load(std::span<const std::string_view> texts, const
           {ptx::Diagnostic::Severity::error, {1, 1},
            fmt::format("target sm_{} is above the device's compute capability {}.{}", m.target, device.ccMajor, device.ccMinor)});
       result.error = LoadError::targetTooNew;
+      return result;
+    }
+    const auto complaints = ptx::check(m);
+    result.diagnostics.insert(result.diagnostics.end(), complaints.begin(), complaints.end());
+    if (!complaints.empty()) {
+      result.error = LoadError::invalidPtx;
       return result;
     }
     inputs.push_back({std::move(parsed.module), texts.size() > 1 ? fmt::format("input {}", i + 1) : std::string("ptx")});
