@@ -138,6 +138,18 @@ void runKernel(Stream& stream, Command& command) {
   request.params = command.launch.params.view();
   request.gridId = command.gridId;
   request.cooperative = command.launch.cooperative;
+  // Read as zero when made; nobody but the kernel's grid barrier uses it.
+  memory::Allocation workspace;
+  if (request.cooperative) {
+    workspace.bytes = 8;
+    workspace.kind = memory::Kind::device;
+    workspace.device = context.device()->ordinal;
+    if (memory::Allocator::get().allocate(workspace) != memory::AllocError::none) {
+      context.fail(CUDA_ERROR_OUT_OF_MEMORY, "no memory for the barrier of a cooperative launch");
+      return;
+    }
+    request.gridWorkspace = workspace.address;
+  }
   request.device = &context.device()->model;
   const uint32_t clockMHz = context.device()->smClockMHz(nowNs());
   request.smClockMHz = clockMHz;
@@ -161,6 +173,7 @@ void runKernel(Stream& stream, Command& command) {
   const uint64_t start = nowNs();
   const exec::LaunchOutcome outcome = exec::Engine::get().run(request);
   const uint64_t end = nowNs();
+  if (request.gridWorkspace) memory::Allocator::get().release(request.gridWorkspace);
   context.device()->clocks->workDone(end, outcome.cycles, clockMHz);
   if (level != exec::CountLevel::off) addCounters(context, values);
   if (alone) alone.unlock();

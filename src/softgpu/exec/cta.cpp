@@ -95,6 +95,7 @@ bool Cta::attach(GridRun& g, unsigned slot) {
     s.warpid = w;
     s.nwarpid = (r.device ? r.device->maxWarpsPerSm : 64);
     s.gridid = r.gridId;
+    s.gridWorkspace = r.gridWorkspace;
     s.dynamicSharedBytes = r.dynamicSharedBytes;
     s.totalSharedBytes = g.sharedBytes;
     s.windowBase = space.all.base;

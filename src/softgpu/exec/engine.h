@@ -108,6 +108,9 @@ struct LaunchRequest {
   std::span<const std::byte> params;    // packed, paramBytes long
   uint64_t gridId = 0;
   bool cooperative = false;
+  // Cooperative launches: device address of 8 zeroed bytes that grid-wide
+  // barriers use; kernels find it in %envreg1 (high) and %envreg2 (low).
+  uint64_t gridWorkspace = 0;
   CountLevel count = CountLevel::off;
   CounterValues* counters = nullptr;    // added to
   const model::DeviceModel* device = nullptr;

@@ -9,7 +9,7 @@
 
 namespace sonde::softgpu::exec {
 
-inline constexpr uint32_t kAbiVersion = 1;
+inline constexpr uint32_t kAbiVersion = 2;
 inline constexpr uint32_t kLanes = 32;
 
 struct Cta;
@@ -45,6 +45,7 @@ struct alignas(64) WarpState {
   Cta* cta;
   uint64_t startClock;
   uint32_t barrierScratch;
+  uint64_t gridWorkspace;            // cooperative launches: device address of the grid barrier's words; else 0
 };
 
 // A compiled function: lanes of `mask` run it; returns the lanes that come

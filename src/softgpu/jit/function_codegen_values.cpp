@@ -231,7 +231,12 @@ Value* FunctionCodegen::special(const Operand& o, ScalarType t) {
       if (o.special == SpecialReg::globaltimer_hi) v = b.CreateLShr(v, 32);
       return finish(v);
     }
-    case SpecialReg::envreg:
+    case SpecialReg::envreg: {
+      // Where a cooperative launch keeps its grid barrier; the others are for other programming systems.
+      if (o.index != 1 && o.index != 2) return finish(b.getInt64(0));
+      Value* v = warpField(offsetof(WarpState, gridWorkspace), i64, "gridWorkspace");
+      return finish(o.index == 1 ? b.CreateLShr(v, 32) : v);
+    }
     case SpecialReg::pm:
     case SpecialReg::pm64:
     case SpecialReg::current_graph_exec:
