@@ -257,6 +257,12 @@ void Flow::liveness() {
 void Flow::findSpinLoops() {
   for (const Instruction& in : function_.body)
     if (in.op == Opcode::bar || in.op == Opcode::barrier || in.op == Opcode::nanosleep) mayYield = true;
+  holdsBarrier.assign(blocks.size(), false);
+  for (size_t i = 0; i < blocks.size(); ++i)
+    for (uint32_t k = blocks[i].begin; k < blocks[i].end; ++k) {
+      const Instruction& in = function_.body[k];
+      if ((in.op == Opcode::bar || in.op == Opcode::barrier) && !in.has(ptx::Mod::warp)) holdsBarrier[i] = true;
+    }
   for (uint32_t i = 0; i < chain.size(); ++i) {
     if (!chain[i].header) continue;
     const uint32_t first = chain[i].block;
@@ -381,6 +387,18 @@ bool Flow::propagate() {
       }
     }
   }
+  // Lanes held at a barrier go round the chain with whoever else waits.
+  for (uint32_t b = 0; b < blocks.size(); ++b) {
+    if (!waitsForSpinning(b)) continue;
+    pendable[b] = true;
+    BitSet waiting = blocks[b].pending;
+    waiting.set(b);
+    waiting.forEach([&](size_t x) {
+      BitSet others = waiting;
+      others.reset(x);
+      changed |= blocks[x].pending.merge(others);
+    });
+  }
   // Round again from the top with only spinning loops left.
   spinning.forEach([&](size_t h) {
     BitSet others = spinning;
@@ -389,6 +407,13 @@ bool Flow::propagate() {
     pendable[h] = true;
   });
   return changed;
+}
+
+bool Flow::waitsForSpinning(uint32_t block) const {
+  if (!holdsBarrier[block]) return false;
+  bool any = false;
+  blocks[block].pending.forEach([&](size_t h) { any |= spinHeader[h]; });
+  return any;
 }
 
 bool Flow::operandUniform(const Operand& o) const {

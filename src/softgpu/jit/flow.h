@@ -95,6 +95,7 @@ class Flow {
   std::vector<ChainEntry> chain;
   std::vector<bool> pendable;          // block has a pending mask
   std::vector<bool> spinHeader;        // header of a loop that may wait for another lane, warp or block
+  std::vector<bool> holdsBarrier;      // block has a barrier of the whole thread block
   bool mayYield = false;               // barriers or spin loops: warps need stacks of their own
 
   bool uniform(ptx::RegId reg) const { return !varying_[reg]; }
@@ -108,6 +109,9 @@ class Flow {
 
   // First chain index after block `from` that `block` stands at.
   uint32_t occurrence(uint32_t from, uint32_t block) const;
+  // Lanes that come to a barrier while others of their warp go round a spin
+  // loop wait at the block's start: the barrier counts whole warps.
+  bool waitsForSpinning(uint32_t block) const;
   uint32_t chainIndex(uint32_t block) const { return ownIndex_[block]; }
   // A branch that all active lanes take may jump without looking at the chain.
   bool directJump(uint32_t from, uint32_t to) const;

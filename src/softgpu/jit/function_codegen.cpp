@@ -162,6 +162,20 @@ void FunctionCodegen::emitBlock(uint32_t index) {
     mask_ = b.CreateLoad(b.getInt32Ty(), pending_[index], "mask");
     b.CreateStore(b.getInt32(0), pending_[index]);
   }
+  if (flow_.waitsForSpinning(index) && pending_[index]) {
+    Value* spinning = b.getInt32(0);
+    block.pending.forEach([&](size_t h) {
+      if (flow_.spinHeader[h] && pending_[h])
+        spinning = b.CreateOr(spinning, b.CreateLoad(b.getInt32Ty(), pending_[h]));
+    });
+    BasicBlock* held = BasicBlock::Create(b.getContext(), "held", target_);
+    BasicBlock* together = BasicBlock::Create(b.getContext(), "together", target_);
+    b.CreateCondBr(b.CreateICmpNE(spinning, b.getInt32(0)), held, together);
+    b.SetInsertPoint(held);
+    b.CreateStore(mask_, pending_[index]);
+    b.CreateBr(rotateBlock());
+    b.SetInsertPoint(together);
+  }
   if (block.convergent()) mask_ = b.CreateLoad(b.getInt32Ty(), live_, "mask");
   b.CreateStore(mask_, maskSlot_);
   if (counting()) countBlock(index);
@@ -222,6 +236,12 @@ void FunctionCodegen::jumpToWaiting(uint32_t from) {
   b.CreateBr(first == Flow::kNever ? finish_ : chainBlock_[std::min<size_t>(first, flow_.chain.size())]);
 }
 
+// Where a warp of which only spinning lanes can go on lets others run.
+BasicBlock* FunctionCodegen::rotateBlock() {
+  if (!rotate_) rotate_ = BasicBlock::Create(b.getContext(), "rotate", target_);
+  return rotate_;
+}
+
 void FunctionCodegen::emitChain() {
   Value* spinning = nullptr;
   for (size_t i = 0; i < flow_.chain.size(); ++i) {
@@ -250,7 +270,7 @@ void FunctionCodegen::emitChain() {
     b.CreateBr(finish_);
     return;
   }
-  BasicBlock* rotate = BasicBlock::Create(b.getContext(), "rotate", target_);
+  BasicBlock* rotate = rotateBlock();
   b.CreateCondBr(b.CreateICmpNE(spinning, b.getInt32(0)), rotate, finish_);
   b.SetInsertPoint(rotate);
   b.CreateCall(k_.helper("sonde_yield", b.getVoidTy(), {b.getPtrTy()}), {warp_});

@@ -51,6 +51,7 @@ class FunctionCodegen final : public EmitContext {
   void jumpToWaiting(uint32_t from);
   void afterCall();
   void emitChain();
+  llvm::BasicBlock* rotateBlock();
   void emitFinish();
   void emitInstruction(const ptx::Instruction& in);
   void emitGuarded(const ptx::Instruction& in);
@@ -183,6 +184,7 @@ class FunctionCodegen final : public EmitContext {
   std::vector<llvm::Value*> pending_;
   llvm::Value* live_ = nullptr;       // slot: lanes still in the function
   llvm::Value* returned_ = nullptr;   // slot: lanes that came to ret (functions only)
+  llvm::BasicBlock* rotate_ = nullptr;
   llvm::Value* budget_ = nullptr;     // slot: back edges of spin loops left
   llvm::Value* maskSlot_ = nullptr;   // slot: mask_ of the block at hand
   llvm::Value* mask_ = nullptr;       // i32
