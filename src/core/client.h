@@ -80,6 +80,7 @@ struct Client {
   // tables are guarded by the core's registry lock.
   std::atomic<const Subscription*> subscription{nullptr};
   std::vector<uint8_t> callbackOn[kDomainCount];  // by cbid
+  char subscriberName[CUPTI_SUBSCRIBER_NAME_MAX_LEN + 1] = {};
 
   // -- Activity interface.
   std::atomic<uint64_t> kinds{0};     // on for every context

@@ -8,17 +8,24 @@ using namespace sonde::core;
 
 namespace {
 
-CUptiResult subscribe(Client* client, CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback,
-                      void* userdata) {
+CUptiResult subscribe(Client* client, CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback, void* userdata,
+                      const CUpti_SubscriberParams* params) {
   if (subscriber == nullptr) return fail(CUPTI_ERROR_INVALID_PARAMETER, "subscriber is NULL");
   if (requirePlatform() == nullptr) return CUPTI_ERROR_UNKNOWN;
   {
     std::lock_guard lock(registryMutex());
     if (client->subscription.load() != nullptr) {
+      if (params != nullptr && params->oldSubscriberName != nullptr) {
+        std::strcpy(params->oldSubscriberName, client->subscriberName);
+      }
       return fail(CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED,
                   "this program or library has a subscriber already; unsubscribe it first");
     }
     for (auto& table : client->callbackOn) table.assign(table.size(), 0);
+    client->subscriberName[0] = 0;
+    if (params != nullptr && params->subscriberName != nullptr) {
+      std::strcpy(client->subscriberName, params->subscriberName);
+    }
     const auto* subscription = new Subscription{callback, userdata, client->index};
     client->subscription.store(subscription);
     *subscriber = reinterpret_cast<CUpti_SubscriberHandle>(const_cast<Subscription*>(subscription));
@@ -91,7 +98,7 @@ CUptiResult CUPTIAPI cuptiSupportedDomains(size_t* domainCount, CUpti_DomainTabl
 
 CUptiResult CUPTIAPI cuptiSubscribe(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback, void* userdata) {
   SONDE_CLIENT(client);
-  return subscribe(client, subscriber, callback, userdata);
+  return subscribe(client, subscriber, callback, userdata, nullptr);
 }
 
 CUptiResult CUPTIAPI cuptiSubscribe_v2(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback, void* userdata,
@@ -112,19 +119,7 @@ CUptiResult CUPTIAPI cuptiSubscribe_v2(CUpti_SubscriberHandle* subscriber, CUpti
                   CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN);
     }
   }
-  const CUptiResult result = subscribe(client, subscriber, callback, userdata);
-  if (pParams != nullptr && pParams->oldSubscriberName != nullptr) {
-    std::lock_guard lock(registryMutex());
-    static char names[kMaxClients][CUPTI_SUBSCRIBER_NAME_MAX_LEN + 1];
-    char* name = names[client->index];
-    if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) {
-      std::strcpy(pParams->oldSubscriberName, name);
-    } else if (result == CUPTI_SUCCESS) {
-      name[0] = 0;
-      if (pParams->subscriberName != nullptr) std::strcpy(name, pParams->subscriberName);
-    }
-  }
-  return result;
+  return subscribe(client, subscriber, callback, userdata, pParams);
 }
 
 CUptiResult CUPTIAPI cuptiUnsubscribe(CUpti_SubscriberHandle subscriber) {

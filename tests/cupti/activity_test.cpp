@@ -222,7 +222,7 @@ TEST_F(ActivityBuffers, ACT_091_ForcedFlushGivesTheUnfinishedAndLosesNothing) {
   collector_.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   auto kernels = collector_.records(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
   ASSERT_EQ(1u, kernels.size());
-  const auto& unfinished = kernels[0].as<CUpti_ActivityKernel10>();
+  const auto unfinished = kernels[0].as<CUpti_ActivityKernel10>();
   EXPECT_EQ(0u, unfinished.start);  // ACT-005, ACT-106
   EXPECT_EQ(0u, unfinished.end);
   EXPECT_EQ(0u, unfinished.completed);
