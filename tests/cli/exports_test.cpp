@@ -173,6 +173,34 @@ TEST(Perfetto, SlicesOfEachTrackNest) {
   EXPECT_EQ(nvtx, 1);
 }
 
+// No track may hold slices that cross; start/end ranges may cross.
+TEST(Perfetto, RangesThatCrossLieOnTracksOfTheirOwn) {
+  Trace t = sampleTrace();
+  t.ranges.clear();
+  const auto range = [&](uint64_t start, uint64_t end) {
+    NvtxRange r;
+    r.start = kOrigin + start;
+    r.end = kOrigin + end;
+    r.threadId = 4243;
+    r.name = t.intern(std::to_string(start));
+    t.ranges.push_back(r);
+  };
+  range(1'000, 50'000);
+  range(2'000, 10'000);   // within the first
+  range(20'000, 70'000);  // crosses the first
+  range(60'000, 90'000);  // crosses the third alone, which is elsewhere
+  const Perfetto p(t);
+  std::map<uint64_t, std::string> tracks;
+  std::map<std::string, std::string> trackOf;
+  for (const ProtoMessage& packet : p.packets) {
+    if (packet.has(60)) tracks[packet.message(60).number(1)] = packet.message(60).text(2);
+    const ProtoMessage event = packet.message(11);
+    if (event.text(22) == "nvtx" && event.number(9) == 1) trackOf[event.text(23)] = tracks.at(event.number(11));
+  }
+  EXPECT_EQ(trackOf, (std::map<std::string, std::string>{
+                         {"1000", "NVTX"}, {"2000", "NVTX"}, {"20000", "NVTX start/end ranges"}, {"60000", "NVTX"}}));
+}
+
 TEST(Perfetto, CountersAndDevice) {
   const Perfetto p(sampleTrace());
   std::map<uint64_t, std::pair<uint64_t, double>> values;  // time → kernels, throughput

@@ -121,6 +121,12 @@ TEST_F(Run, FatalSignalsLoseNothing) {
   }
 }
 
+TEST_F(Run, AHandlerOfTheProgramThatLeavesByExitLosesNothing) {
+  const Outcome o = sonde({"run", kApp, "own-handler"});
+  EXPECT_EQ(o.status, 77);
+  EXPECT_THAT(o.out, HasSubstr("Records: 4 collected, 0 lost"));
+}
+
 TEST_F(Run, AfterSigkillWhatWasDeliveredIsThere) {
   const Outcome o = sonde({"run", kApp, "kill9"});
   EXPECT_EQ(o.status, 128 + SIGKILL);
@@ -195,6 +201,22 @@ TEST_F(Run, TraceChoosesTheKinds) {
   const Outcome wrong = sonde({"run", "--trace", "cuda,gpus", kApp});
   EXPECT_EQ(wrong.status, 125);
   EXPECT_THAT(wrong.err, HasSubstr("unknown 'gpus'"));
+}
+
+TEST_F(Run, TheSoftwareGpuComesFirstUnlessTheRealOneIsWanted) {
+  environment_["LD_LIBRARY_PATH"] = "/somewhere";
+  const std::string soft = sonde({"run", "-q", "/usr/bin/env"}).out;
+  EXPECT_THAT(soft, HasSubstr("\nLD_LIBRARY_PATH=" + folder_ + "/lib64/softgpu:" + folder_ + "/lib64:/somewhere\n"));
+  EXPECT_THAT(soft, HasSubstr("\nCUDA_INJECTION64_PATH=" + folder_ + "/lib64/libsonde-collector.so\n"));
+  EXPECT_THAT(sonde({"run", "-q", "--device", "real", "/usr/bin/env"}).out, HasSubstr("\nLD_LIBRARY_PATH=/somewhere\n"));
+  EXPECT_THAT(sonde({"run", "-q", "--preload", "off", "/usr/bin/env"}).out, Not(HasSubstr("LD_PRELOAD")));
+}
+
+TEST_F(Run, AToolThatIsThereAlreadyIsCalledToo) {
+  environment_["CUDA_INJECTION64_PATH"] = STAND_IN_INJECTION;
+  const Outcome o = sonde({"run", kApp});
+  EXPECT_THAT(o.out, AllOf(HasSubstr("the other tool\n"), HasSubstr("Records: 4 collected")));
+  EXPECT_THAT(o.err, HasSubstr("the collector goes first and then calls it"));
 }
 
 TEST_F(Run, AnotherCuptiIsUsed) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/collector/collector.h"
+#include "cli/collector/helper_thread.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -64,7 +65,7 @@ EXPORT int InitializeInjectionNvtx2(void* getExportTable) {
 }
 
 EXPORT __attribute__((noreturn)) void _exit(int status) {
-  beforeLeaving(sonde::spool::EndReason::QuickExit, status);
+  if (started) sonde::collector::finishByHelper(sonde::spool::EndReason::QuickExit, status);
   ::syscall(SYS_exit_group, status);
   __builtin_unreachable();
 }

@@ -18,6 +18,11 @@ constexpr int kSignals[] = {SIGHUP,  SIGINT, SIGQUIT, SIGILL,  SIGTRAP, SIGABRT,
                             SIGFPE,  SIGSEGV, SIGPIPE, SIGTERM, SIGXCPU, SIGUSR1, SIGUSR2};
 constexpr int kWaitMs = 3000;
 
+struct Request {  // small enough for one atomic write to a pipe
+  spool::EndReason reason;
+  int32_t value;
+};
+
 int requestPipe[2] = {-1, -1};
 int answerPipe[2] = {-1, -1};
 uint32_t period = 0;
@@ -46,10 +51,10 @@ void* helperMain(void*) {
       continue;
     }
     if (ready < 0 && errno == EINTR) continue;
-    unsigned char signalNumber = 0;
-    if (ready < 0 || ::read(requestPipe[0], &signalNumber, 1) != 1) return nullptr;
-    Collector::instance().finish(spool::EndReason::Signal, signalNumber);
-    if (::write(answerPipe[1], &signalNumber, 1) != 1) return nullptr;
+    Request request{};
+    if (ready < 0 || ::read(requestPipe[0], &request, sizeof request) != sizeof request) return nullptr;
+    Collector::instance().finish(request.reason, request.value);
+    if (::write(answerPipe[1], "", 1) != 1) return nullptr;
   }
 }
 
@@ -59,13 +64,7 @@ void onFatalSignal(int number) {
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
   ::sigaction(number, &standard, nullptr);
-  if (Collector::instance().ownProcess() && !::pthread_equal(::pthread_self(), helper)) {
-    const auto byte = static_cast<unsigned char>(number);
-    if (::write(requestPipe[1], &byte, 1) == 1) {
-      pollfd p{answerPipe[0], POLLIN, 0};
-      ::poll(&p, 1, kWaitMs);
-    }
-  }
+  finishByHelper(spool::EndReason::Signal, number);
   // Delivered when this handler returns, which is what ends the process with
   // the status its parent expects. A fault comes again by itself as well.
   ::raise(number);
@@ -73,6 +72,18 @@ void onFatalSignal(int number) {
 }
 
 }  // namespace
+
+void finishByHelper(spool::EndReason reason, int32_t value) {
+  // The child of a fork has neither the thread nor anything to say.
+  if (!Collector::instance().active() || !Collector::instance().ownProcess() || requestPipe[1] < 0 ||
+      ::pthread_equal(::pthread_self(), helper)) {
+    return;
+  }
+  const Request request{reason, value};
+  if (::write(requestPipe[1], &request, sizeof request) != sizeof request) return;
+  pollfd p{answerPipe[0], POLLIN, 0};
+  ::poll(&p, 1, kWaitMs);
+}
 
 void startHelperThread(uint32_t periodMs) {
   period = periodMs;
