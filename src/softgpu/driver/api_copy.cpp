@@ -2,6 +2,7 @@
 //
 // Copies and sets.
 #include "platform/tools_api.h"
+#include "softgpu/driver/array.h"
 #include "softgpu/driver/capture.h"
 #include "softgpu/driver/copy.h"
 #include "softgpu/driver/driver.h"
@@ -108,7 +109,19 @@ struct Shape {
 
 CUresult planEnd(CUmemorytype type, const void* host, CUdeviceptr device, CUarray array, Shape& shape, uint64_t width,
                  uint64_t height, uint64_t depth, const Context& context, End& end) {
-  if (type == CU_MEMORYTYPE_ARRAY || array) return CUDA_ERROR_NOT_SUPPORTED;
+  if (type == CU_MEMORYTYPE_ARRAY) {
+    const Ref<Array> a = HandleTable::find<Array>(array);
+    if (!a) return CUDA_ERROR_INVALID_VALUE;
+    if (shape.x + width > a->rowBytes() || shape.y + height > a->rows() || shape.z + depth > a->slices())
+      return CUDA_ERROR_INVALID_VALUE;
+    shape.pitch = a->pitch;
+    shape.height = a->rows();
+    end.bytes = memory::Allocator::hostAccess(a->address + (shape.z * shape.height + shape.y) * shape.pitch + shape.x);
+    end.kind = SONDE_MEMORY_ARRAY;
+    end.device = a->context()->device()->ordinal;
+    end.contextUid = a->context()->uid();
+    return CUDA_SUCCESS;
+  }
   if (type != CU_MEMORYTYPE_HOST && type != CU_MEMORYTYPE_DEVICE && type != CU_MEMORYTYPE_UNIFIED)
     return CUDA_ERROR_INVALID_VALUE;
   if (shape.pitch == 0) shape.pitch = width;

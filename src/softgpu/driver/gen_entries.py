@@ -84,12 +84,19 @@ def main():
     text = "// SPDX-License-Identifier: Apache-2.0\n// Written by gen_entries.py; do not edit.\n#ifdef SONDE_ENTRIES\n"
     text += "\n".join(lines) + "\n#endif\n#ifdef SONDE_LOOKUP\n"
     text += "\n".join(f'SONDE_LOOKUP("{n}", {v}, {t}, {s})' for n, v, t, s in table) + "\n#endif\n"
-    target = here / "entries_generated.inc"
-    if "--check" in sys.argv:
-        if not target.exists() or target.read_text() != text:
+    bases = [r for r in rows if not re.search(r"_pt[sd][zs]$", r[column["symbol"]]) and r[column["since"]] != "-"]
+    done = [r for r in bases if r[column["symbol"]] in implemented]
+    status = ("# Driver functions of the software GPU\n\n"
+              f"Written by src/softgpu/driver/gen_entries.py. {len(done)} of {len(bases)} functions are there. "
+              "The others are not exported, and cuGetProcAddress answers CUDA_ERROR_NOT_FOUND for them.\n\n"
+              "| Function | Since | There |\n|---|---|---|\n")
+    for r in sorted(bases, key=lambda r: r[column["symbol"]].lower()):
+        status += f"| {r[column['symbol']]} | {r[column['since']]} | {'yes' if r[column['symbol']] in implemented else 'no'} |\n"
+    for target, wanted in ((here / "entries_generated.inc", text), (root / "docs/DRIVER_FUNCTIONS.md", status)):
+        if "--check" not in sys.argv:
+            target.write_text(wanted)
+        elif not target.exists() or target.read_text() != wanted:
             sys.exit(f"{target} is stale: run {pathlib.Path(__file__).name}")
-    else:
-        target.write_text(text)
 
 
 main()

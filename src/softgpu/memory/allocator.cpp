@@ -143,7 +143,7 @@ AllocError Allocator::allocate(Allocation& request, uint64_t align) {
 AllocError Allocator::releaseLocked(uint64_t address, Allocation* was) {
   auto it = live_.find(address);
   auto range = ranges_.find(address);
-  if (it == live_.end() || range == ranges_.end()) return AllocError::notFound;
+  if (it == live_.end() || range == ranges_.end() || it->second.kind == Kind::reserved) return AllocError::notFound;
   const Allocation allocation = it->second;
   unmapPages(range->second.address, range->second.bytes - kGuard, allocation.kind);
   giveRange(range->second);
@@ -253,6 +253,17 @@ AllocError Allocator::releaseRange(uint64_t address, uint64_t bytes) {
   giveRange(it->second);
   ranges_.erase(it);
   return AllocError::none;
+}
+
+bool Allocator::reserved(uint64_t address, uint64_t bytes) const {
+  std::shared_lock lock(mutex_);
+  auto it = ranges_.upper_bound(address);
+  if (it == ranges_.begin()) return false;
+  --it;
+  const auto live = live_.find(it->first);
+  if (live != live_.end() && live->second.kind != Kind::reserved) return false;
+  const uint64_t size = it->second.bytes - kGuard;
+  return address - it->first <= size && bytes <= size - (address - it->first);
 }
 
 void Allocator::adopt(const Allocation& allocation) {

@@ -88,6 +88,8 @@ class Allocator {
   // A range of addresses without pages, for cuMemAddressReserve.
   AllocError reserveRange(uint64_t bytes, uint64_t align, uint64_t* address);
   AllocError releaseRange(uint64_t address, uint64_t bytes);
+  // Does the range lie in one that reserveRange gave?
+  bool reserved(uint64_t address, uint64_t bytes) const;
   // Registers or forgets pages that somebody else mapped into a reserved range.
   void adopt(const Allocation& allocation);
   bool abandon(uint64_t address);
