@@ -16,6 +16,7 @@ class GraphTest : public Gpu {
     OK(cuModuleGetFunction(&store_, module_, "store"));
     OK(cuMemAlloc(&p_, 64));
     OK(cuMemsetD32(p_, 0, 16));
+    OK(cuCtxSynchronize());  // the stream below does not wait for the legacy one
     OK(cuStreamCreate(&s_, CU_STREAM_NON_BLOCKING));
   }
   CUDA_KERNEL_NODE_PARAMS storing(CUdeviceptr* p, unsigned* v) {
