@@ -3,8 +3,7 @@
 """Writes the list of instruction forms whose results a real card records.
 
 One form a line: the mnemonic, then operands as the test harness reads them,
-each with the kind of its values: `add.rn.f32 D:f32 a:f32 b:f32`. With --ptx,
-writes a module with one kernel for each form of the list instead.
+each with the kind of its values: `add.rn.f32 D:f32 a:f32 b:f32`.
 """
 import argparse
 import sys
@@ -319,109 +318,9 @@ def forms():
     return yield_
 
 
-def reg_class(kind):
-    if kind == "pred":
-        return "p"
-    if kind in ("u8", "s8", "u16", "s16", "b16", "f16", "bf16"):
-        return "h"
-    if kind in ("u64", "s64", "b64", "f64"):
-        return "d"
-    return "r"
-
-
-def kernel(number, line):
-    """The PTX kernel of one form: element i of every slot in, the result slots out."""
-    words = line.split()
-    mnemonic = words[0]
-    loads, stores, texts = [], [], []
-
-    def operand(text):
-        if text[0] == "{":
-            return "{" + ",".join(operand(t) for t in text[1:-1].split(",")) + "}"
-        if "|" in text:
-            return "|".join(operand(t) for t in text.split("|"))
-        if text[0] == "#":
-            return text[1:]
-        prefix = ""
-        if text[0] in "!-":
-            prefix, text = text[0], text[1:]
-        name, kind = text.split(":")
-        selector = ""
-        if "." in name:
-            name, selector = name.split(".")
-            selector = "." + selector
-        c = reg_class(kind)
-        out = name.isupper()
-        slot = ord(name) - ord("D" if out else "a")
-        register = f"%{c}{'o' if out else 'i'}{slot}"
-        address = f"[{'%out' if out else '%in'}{slot}]"
-        if out:
-            wide = {"p": f"selp.b64 %x{slot}, 1, 0, {register};",
-                    "h": f"cvt.u64.u16 %x{slot}, {register};",
-                    "r": f"cvt.u64.u32 %x{slot}, {register};",
-                    "d": f"mov.b64 %x{slot}, {register};"}[c]
-            stores.append(f"  {wide}\n  st.global.b64 {address}, %x{slot};")
-        else:
-            narrow = {"p": f"setp.ne.u64 {register}, %x{slot}, 0;",
-                      "h": f"cvt.u16.u64 {register}, %x{slot};",
-                      "r": f"cvt.u32.u64 {register}, %x{slot};",
-                      "d": f"mov.b64 {register}, %x{slot};"}[c]
-            loads.append(f"  ld.global.b64 %x{slot}, {address};\n  {narrow}")
-        return prefix + register + selector
-
-    texts = [operand(w) for w in words[1:]]
-    carry_in = mnemonic.split(".")[0] in ("addc", "subc", "madc")
-    carry_out = ".cc" in mnemonic
-    subtracts = mnemonic.startswith("sub")
-    pre = post = ""
-    if carry_in:
-        pre = "  ld.global.b64 %x6, [%in6];\n  cvt.u32.u64 %r1, %x6;\n  and.b32 %r1, %r1, 1;\n"
-        pre += "  sub.cc.u32 %r2, 0, %r1;\n" if subtracts else "  add.cc.u32 %r2, %r1, 0xffffffff;\n"
-    if carry_out:
-        post = f"  {'subc' if subtracts else 'addc'}.u32 %r3, 0, 0;\n"
-        post += "  neg.s32 %r3, %r3;\n" if subtracts else ""
-        post += "  cvt.u64.u32 %x6, %r3;\n  st.global.b64 [%out6], %x6;\n"
-    addresses = ""
-    for slot in range(7):
-        for base in ("in", "out"):
-            addresses += f"  mad.wide.u32 %{base}{slot}, %n, {8 * slot}, %{base}p;\n"
-    regs = "".join(f"  .reg .b{b} %{c}i<6>, %{c}o<4>;\n" for c, b in (("h", 16), ("r", 32), ("d", 64)))
-    return f"""
-.visible .entry f{number}(.param .u64 in, .param .u64 out, .param .u32 count)
-{{
-{regs}  .reg .pred %pi<6>, %po<4>, %skip;
-  .reg .b32 %r<4>, %i, %n, %b, %t;
-  .reg .b64 %x<8>, %in<8>, %out<8>, %inp, %outp;
-  mov.u32 %b, %ctaid.x;
-  mov.u32 %t, %ntid.x;
-  mov.u32 %i, %tid.x;
-  mad.lo.u32 %i, %b, %t, %i;
-  ld.param.u32 %n, [count];
-  setp.ge.u32 %skip, %i, %n;
-  @%skip ret;
-  ld.param.u64 %inp, [in];
-  ld.param.u64 %outp, [out];
-  mad.wide.u32 %inp, %i, 8, %inp;
-  mad.wide.u32 %outp, %i, 8, %outp;
-{addresses}{chr(10).join(loads)}
-{pre}  {mnemonic} {', '.join(texts)};
-{post}{chr(10).join(stores)}
-  ret;
-}}
-"""
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--ptx", metavar="FORMS", help="write kernels for this list")
-    args = parser.parse_args()
-    if args.ptx:
-        print(".version 9.0\n.target sm_90\n.address_size 64")
-        with open(args.ptx, encoding="utf-8") as lines:
-            for number, line in enumerate(lines):
-                print(kernel(number, line.strip()))
-    else:
-        print("\n".join(forms()))
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    print("\n".join(forms()))
 
 
 if __name__ == "__main__":

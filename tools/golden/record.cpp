@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Records what a real card computes: record FORMS KERNELS OUTPUT runs the
-// kernels that make_forms.py wrote for FORMS (as PTX, or assembled by ptxas)
-// with the driver API and writes the results, form after form, to OUTPUT.
+// Records what a real card computes: record --ptx FORMS prints a kernel for each
+// form that make_forms.py listed; record FORMS KERNELS OUTPUT runs them (as PTX,
+// or assembled by ptxas) with the driver API and writes the results to OUTPUT.
 // record --matrix does the same for make_matrix.py. See README.md beside it.
 #include <dlfcn.h>
 
@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "../../tests/jit_arith/golden_kernels.h"
 #include "../../tests/jit_arith/inputs.h"
 #include "../../tests/matrix/matrix_inputs.h"
 
@@ -39,13 +40,20 @@ void check(int result, const char* what) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 3 && std::string(argv[1]) == "--ptx") {
+    std::ifstream list(argv[2]);
+    std::printf("%s", goldenModuleHeader().c_str());
+    size_t number = 0;
+    for (std::string line; std::getline(list, line);) std::printf("%s", goldenKernel(number++, line).c_str());
+    return 0;
+  }
   const bool matrix = argc > 1 && std::string(argv[1]) == "--matrix";
   if (matrix) {
     ++argv;
     --argc;
   }
   if (argc != 4) {
-    std::fprintf(stderr, "usage: record [--matrix] FORMS KERNELS OUTPUT\n");
+    std::fprintf(stderr, "usage: record --ptx FORMS | record [--matrix] FORMS KERNELS OUTPUT\n");
     return 2;
   }
   void* cuda = dlopen("libcuda.so.1", RTLD_NOW);
