@@ -130,7 +130,8 @@ void Cfg::build(const Function& f) {
     bool fallsThrough = guarded || !endsBlock(last.op);
     if (last.op == Opcode::bra && !last.operands.empty()) {
       link(b, labelBlock(last.operands[0].index));
-    } else if (last.op == Opcode::brx && last.operands.size() > 1 && last.operands[1].ref == Operand::Ref::branchTargets) {
+    } else if (last.op == Opcode::brx && last.operands.size() > 1 &&
+               last.operands[1].ref == Operand::Ref::branchTargets) {
       for (const uint32_t label : f.branchTargets[last.operands[1].refId].ids) link(b, labelBlock(label));
     } else if (leavesFunction(last.op)) {
       blocks_[b].leaves = true;
@@ -190,8 +191,10 @@ void Cfg::findLoops() {
     loop.header = header;
     for (const uint32_t from : blocks_[header].predecessors) {
       if (rpoIndex_[from] == kNoId) continue;
-      if (dominates(header, from)) loop.backEdgesFrom.push_back(from);
-      else if (rpoIndex_[from] >= rpoIndex_[header]) irreducible_ = true;
+      if (dominates(header, from))
+        loop.backEdgesFrom.push_back(from);
+      else if (rpoIndex_[from] >= rpoIndex_[header])
+        irreducible_ = true;
     }
     if (loop.backEdgesFrom.empty()) continue;
     const auto number = static_cast<uint32_t>(loops_.size());
@@ -243,8 +246,10 @@ void Cfg::placeLoops() {
       continue;
     }
     const auto [isLoop, number] = children[list][next++];
-    if (isLoop) stack.emplace_back(number, 0);
-    else order_.push_back(number);
+    if (isLoop)
+      stack.emplace_back(number, 0);
+    else
+      order_.push_back(number);
   }
   position_.assign(blocks_.size(), kNoId);
   for (uint32_t i = 0; i < order_.size(); ++i) position_[order_[i]] = i;
@@ -278,8 +283,9 @@ CallGraph callGraph(const Module& module) {
 
   auto fits = [](const Function& f, const Prototype& p) {
     auto same = [](const std::vector<Variable>& a, const std::vector<Variable>& b) {
-      return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                        [](const Variable& x, const Variable& y) { return x.sizeBytes == y.sizeBytes && x.space == y.space; });
+      return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Variable& x, const Variable& y) {
+        return x.sizeBytes == y.sizeBytes && x.space == y.space;
+      });
     };
     return !f.isKernel && same(f.returns, p.returns) && same(f.params, p.params);
   };
@@ -321,8 +327,10 @@ CallGraph callGraph(const Module& module) {
       const uint32_t v = frames.back().first;
       if (frames.back().second < g.callees[v].size()) {
         const uint32_t t = g.callees[v][frames.back().second++];
-        if (index[t] == kNoId) open(t);
-        else if (onStack[t]) low[v] = std::min(low[v], index[t]);
+        if (index[t] == kNoId)
+          open(t);
+        else if (onStack[t])
+          low[v] = std::min(low[v], index[t]);
         continue;
       }
       frames.pop_back();

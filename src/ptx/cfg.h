@@ -12,17 +12,17 @@
 namespace sonde::ptx {
 
 struct BasicBlock {
-  uint32_t begin = 0, end = 0;  // instructions [begin, end) of Function::body
+  uint32_t begin = 0, end = 0;                     // instructions [begin, end) of Function::body
   std::vector<uint32_t> successors, predecessors;  // blocks; a branch's target first, then what follows it
-  bool leaves = false;          // ends in ret, exit or trap, or behind the last instruction
+  bool leaves = false;                             // ends in ret, exit or trap, or behind the last instruction
 };
 
 struct Loop {
   uint32_t header = 0;
-  uint32_t parent = kNoId;             // the loop around it
-  uint32_t depth = 1;                  // 1: outermost
-  std::vector<uint32_t> blocks;        // ascending, the header and inner loops included
-  std::vector<uint32_t> backEdgesFrom; // blocks that jump back to the header
+  uint32_t parent = kNoId;              // the loop around it
+  uint32_t depth = 1;                   // 1: outermost
+  std::vector<uint32_t> blocks;         // ascending, the header and inner loops included
+  std::vector<uint32_t> backEdgesFrom;  // blocks that jump back to the header
 };
 
 // A call does not end a block. A guarded ret, exit or branch does, and goes on to the next block as well. Blocks are

@@ -9,13 +9,19 @@ namespace sonde::ptx {
 namespace {
 
 bool isUntyped(ScalarType t) {
-  return t == ScalarType::b8 || t == ScalarType::b16 || t == ScalarType::b32 || t == ScalarType::b64 || t == ScalarType::b128;
+  return t == ScalarType::b8 || t == ScalarType::b16 || t == ScalarType::b32 || t == ScalarType::b64 ||
+         t == ScalarType::b128;
 }
 
 bool isVectorSpecial(SpecialReg r) {
   switch (r) {
-    case SpecialReg::tid: case SpecialReg::ntid: case SpecialReg::ctaid: case SpecialReg::nctaid:
-    case SpecialReg::clusterid: case SpecialReg::nclusterid: case SpecialReg::cluster_ctaid:
+    case SpecialReg::tid:
+    case SpecialReg::ntid:
+    case SpecialReg::ctaid:
+    case SpecialReg::nctaid:
+    case SpecialReg::clusterid:
+    case SpecialReg::nclusterid:
+    case SpecialReg::cluster_ctaid:
     case SpecialReg::cluster_nctaid: return true;
     default: return false;
   }
@@ -23,7 +29,8 @@ bool isVectorSpecial(SpecialReg r) {
 
 // Types that have no constants.
 bool registersOnly(ScalarType t) {
-  return (isFloat(t) && t != ScalarType::f32 && t != ScalarType::f64) || t == ScalarType::u16x2 || t == ScalarType::s16x2;
+  return (isFloat(t) && t != ScalarType::f32 && t != ScalarType::f64) || t == ScalarType::u16x2 ||
+         t == ScalarType::s16x2;
 }
 
 template <class Range>
@@ -70,7 +77,9 @@ Mod strayMod(const Instruction& i, const InstructionRule& r) {
 
 }  // namespace
 
-std::vector<Diagnostic> check(const Module& module, const CheckOptions& options) { return Checker(module, options).run(); }
+std::vector<Diagnostic> check(const Module& module, const CheckOptions& options) {
+  return Checker(module, options).run();
+}
 
 std::string describe(const Operand& o, const Function& f, const Module& m) {
   auto variable = [](const Variable& v) { return "'" + v.name + "', a variable in ." + std::string(name(v.space)); };
@@ -82,7 +91,8 @@ std::string describe(const Operand& o, const Function& f, const Module& m) {
       return s + "." + std::string(name(r.type));
     }
     case Operand::Kind::special:
-      return "'" + name(o.special, o.index) + (o.component >= 0 ? std::string(".") + "xyzw"[o.component & 3] : "") + "'";
+      return "'" + name(o.special, o.index) + (o.component >= 0 ? std::string(".") + "xyzw"[o.component & 3] : "") +
+             "'";
     case Operand::Kind::integer: return "the integer " + std::to_string(static_cast<int64_t>(o.imm));
     case Operand::Kind::floating: return "a floating-point number";
     case Operand::Kind::address: return "an address";
@@ -188,9 +198,11 @@ void Checker::explainNoForm(const Instruction& i) {
       if (place < r->types.size())
         for (ScalarType t : r->types[place])
           if (std::find(expected.begin(), expected.end(), t) == expected.end()) expected.push_back(t);
-    const std::string found = place < i.types.size() ? "unexpected type '." + std::string(name(i.types[place])) + "' in "
-                                                     : "a type is missing in ";
-    return error(i.pos, found + mnemonic(i) + (expected.empty() ? "; it has no type there" : "; expected one of " + list(expected)));
+    const std::string found = place < i.types.size()
+                                  ? "unexpected type '." + std::string(name(i.types[place])) + "' in "
+                                  : "a type is missing in ";
+    return error(i.pos, found + mnemonic(i) +
+                            (expected.empty() ? "; it has no type there" : "; expected one of " + list(expected)));
   }
   std::vector<Mod> needed;
   const InstructionRule* withStray = nullptr;
@@ -210,7 +222,8 @@ void Checker::explainNoForm(const Instruction& i) {
         if (!contains(needed, m)) needed.push_back(m);
     }
   }
-  if (withStray) return error(i.pos, "'." + std::string(name(strayMod(i, *withStray))) + "' cannot be used in " + mnemonic(i));
+  if (withStray)
+    return error(i.pos, "'." + std::string(name(strayMod(i, *withStray))) + "' cannot be used in " + mnemonic(i));
   if (doubled) return error(i.pos, mnemonic(i) + " has more than one of " + list(*doubled));
   if (needed.size() == 1) return error(i.pos, mnemonic(i) + " needs " + list(needed));
   if (needed.empty()) return error(i.pos, "the modifiers of " + mnemonic(i) + " contradict each other");
@@ -223,13 +236,15 @@ bool Checker::count(const Instruction& i, size_t least, size_t most) {
   std::string expected = least == most ? std::to_string(least) : std::to_string(least) + " to " + std::to_string(most);
   if (most == 0) expected = "no";
   error(n > most && most > 0 ? i.operands[most].pos : i.pos,
-        mnemonic(i) + " expects " + expected + (most == 1 && least == most ? " operand" : " operands") + ", found " + std::to_string(n));
+        mnemonic(i) + " expects " + expected + (most == 1 && least == most ? " operand" : " operands") + ", found " +
+            std::to_string(n));
   return false;
 }
 
 void Checker::operandsByRule(const Instruction& i, const InstructionRule& rule) {
   const size_t most = rule.operands.size();
-  const size_t least = std::count_if(rule.operands.begin(), rule.operands.end(), [](const auto& o) { return !o.optional; });
+  const size_t least =
+      std::count_if(rule.operands.begin(), rule.operands.end(), [](const auto& o) { return !o.optional; });
   if (!count(i, least, most)) return;
   for (size_t k = 0; k < i.operands.size(); ++k) operand(i, k, i.operands[k], rule.operands[k]);
 }
@@ -332,8 +347,8 @@ void Checker::source(const Instruction& i, const Operand& o, ScalarType t, Fit f
     case Operand::Kind::integer:
       if (registersOnly(t)) break;
       if (!isFloat(t)) return;
-      return error(o.pos, mnemonic(i) + " expects a floating-point value of type ." + std::string(name(t)) + ", found " + text(o) +
-                              "; write it with a decimal point or as 0f…");
+      return error(o.pos, mnemonic(i) + " expects a floating-point value of type ." + std::string(name(t)) +
+                              ", found " + text(o) + "; write it with a decimal point or as 0f…");
     case Operand::Kind::floating:
       if (registersOnly(t)) break;
       if (isFloat(t) || (isUntyped(t) && (o.is32 ? bitsOf(t) == 32 : bitsOf(t) == 64))) return;
@@ -343,7 +358,9 @@ void Checker::source(const Instruction& i, const Operand& o, ScalarType t, Fit f
       break;
     default: break;
   }
-  complain(i, o, (registersOnly(t) ? "a register of type " : "a value of type ") + wantedText(t, widen) + (fit == Fit::mayBeWider ? " or wider" : ""));
+  complain(i, o,
+           (registersOnly(t) ? "a register of type " : "a value of type ") + wantedText(t, widen) +
+               (fit == Fit::mayBeWider ? " or wider" : ""));
 }
 
 void Checker::predicate(const Instruction& i, const Operand& o, bool isDest) {

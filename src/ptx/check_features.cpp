@@ -27,11 +27,21 @@ struct ModLevel {
 };
 
 constexpr ModLevel kMods[] = {
-    {Mod::relaxed, 60, 70},          {Mod::acquire, 60, 70},          {Mod::release, 60, 70},
-    {Mod::acq_rel, 60, 70},          {Mod::mmio, 82, 70},             {Mod::L1_evict_normal, 74, 70},
-    {Mod::L1_evict_unchanged, 74, 70}, {Mod::L1_evict_first, 74, 70}, {Mod::L1_evict_last, 74, 70},
-    {Mod::L1_no_allocate, 74, 70},   {Mod::L2_cache_hint, 74, 80},    {Mod::L2_64B, 74, 75},
-    {Mod::L2_128B, 74, 75},          {Mod::L2_256B, 74, 80},          {Mod::multicast_cluster, 80, 90},
+    {Mod::relaxed, 60, 70},
+    {Mod::acquire, 60, 70},
+    {Mod::release, 60, 70},
+    {Mod::acq_rel, 60, 70},
+    {Mod::mmio, 82, 70},
+    {Mod::L1_evict_normal, 74, 70},
+    {Mod::L1_evict_unchanged, 74, 70},
+    {Mod::L1_evict_first, 74, 70},
+    {Mod::L1_evict_last, 74, 70},
+    {Mod::L1_no_allocate, 74, 70},
+    {Mod::L2_cache_hint, 74, 80},
+    {Mod::L2_64B, 74, 75},
+    {Mod::L2_128B, 74, 75},
+    {Mod::L2_256B, 74, 80},
+    {Mod::multicast_cluster, 80, 90},
 };
 
 }  // namespace
@@ -40,16 +50,17 @@ void Checker::require(SourcePos pos, const std::string& feature, unsigned versio
   const unsigned have = module_.versionMajor * 10 + module_.versionMinor;
   if (have < version)
     error(pos, feature + " needs PTX ISA version " + std::to_string(version / 10) + "." + std::to_string(version % 10) +
-                   " or later; .version says " + std::to_string(module_.versionMajor) + "." + std::to_string(module_.versionMinor));
+                   " or later; .version says " + std::to_string(module_.versionMajor) + "." +
+                   std::to_string(module_.versionMinor));
   if (module_.target < target)
-    error(pos, feature + " needs sm_" + std::to_string(target) + " or later; .target says sm_" + std::to_string(module_.target) +
-                   module_.targetSuffix);
+    error(pos, feature + " needs sm_" + std::to_string(target) + " or later; .target says sm_" +
+                   std::to_string(module_.target) + module_.targetSuffix);
 }
 
 void Checker::requireSuffix(SourcePos pos, const std::string& feature, unsigned target) {
   if (module_.target < target || module_.targetSuffix.empty())
-    error(pos, feature + " needs the architecture-specific target sm_" + std::to_string(target) + "a; .target says sm_" +
-                   std::to_string(module_.target) + module_.targetSuffix);
+    error(pos, feature + " needs the architecture-specific target sm_" + std::to_string(target) +
+                   "a; .target says sm_" + std::to_string(module_.target) + module_.targetSuffix);
 }
 
 void Checker::moduleFeatures() {
@@ -69,7 +80,8 @@ void Checker::functionFeatures(const Function& f) {
   if (h.blocksareclusters) require(f.pos, "'.blocksareclusters'", 90, 90);
   if (h.noreturn) require(f.pos, "'.noreturn'", 64, 30);
   if (f.isKernel) {
-    const uint64_t limit = module_.versionMajor * 10 + module_.versionMinor >= 81 && module_.target >= 70 ? 32764 : 4352;
+    const uint64_t limit =
+        module_.versionMajor * 10 + module_.versionMinor >= 81 && module_.target >= 70 ? 32764 : 4352;
     if (f.paramBytes > limit)
       error(f.pos, "the parameters of '" + f.name + "' take " + std::to_string(f.paramBytes) + " bytes; at most " +
                        std::to_string(limit) + " are allowed for this .version and .target");
@@ -87,7 +99,8 @@ void Checker::instructionFeatures(const Instruction& i, const InstructionRule* r
   if (i.op == Opcode::tcgen05) requireSuffix(i.pos, mnemonic(i), 100);
   if ((i.op == Opcode::vote || i.op == Opcode::shfl) && !i.has(Mod::sync) && module_.target >= 70 &&
       module_.versionMajor * 10 + module_.versionMinor >= 64)
-    error(i.pos, mnemonic(i) + " without '.sync' is gone from sm_70 on (PTX ISA 6.4 and later); use '" + std::string(name(i.op)) + ".sync'");
+    error(i.pos, mnemonic(i) + " without '.sync' is gone from sm_70 on (PTX ISA 6.4 and later); use '" +
+                     std::string(name(i.op)) + ".sync'");
   if (i.op == Opcode::atom || i.op == Opcode::red) {
     if (i.type() == ScalarType::b128) require(i.pos, mnemonic(i), 83, 90);
     if (i.type() == ScalarType::f64 && i.has(Mod::add)) require(i.pos, mnemonic(i), 50, 60);

@@ -3,9 +3,9 @@
 // A row reads: opcode; modifiers; types; operands; version; target.
 //  modifiers: plain words must be there; "(a b)" exactly one of them; "[a b]" any of them; "*" not checked
 //  types:     one group of alternatives for each place, groups separated by '/'; "-" none; "*" not checked
-//  operands:  d0 s1 … destination/source of that type; dw sw twice the width of type 0; dp sp predicates; dp|dp, d0|dp
-//             pairs; u32 … a source of that fixed type, =u32 a destination; A address; i integer constant; L label;
-//             x anything; '?' behind: may be absent; "*" not checked
+//  operands:  d0 s1 … destination/source of that type; dw sw twice the width of type 0; dp sp predicates; dp|dp,
+//             d0|dp pairs; u32 … a source of that fixed type, =u32 a destination; A address; i integer constant;
+//             L label; x anything; '?' behind: may be absent; "*" not checked
 #include "ptx/check_rules.h"
 
 #include <array>
@@ -24,12 +24,13 @@ struct Row {
 };
 
 #define INTS "u16 u32 u64 s16 s32 s64"
-#define EVICT                                                                                               \
-  " L1_evict_normal L1_evict_unchanged L1_evict_first L1_evict_last L1_no_allocate L2_evict_first"          \
+#define EVICT                                                                                      \
+  " L1_evict_normal L1_evict_unchanged L1_evict_first L1_evict_last L1_no_allocate L2_evict_first" \
   " L2_evict_last L2_evict_normal L2_cache_hint L2_64B L2_128B L2_256B"
 #define FLOAT_COMPARE "eq ne lt le gt ge ltu leu gtu geu equ neu num cmp_nan"
 #define RND "[rn rz rm rp ftz sat]"
 
+// clang-format off
 const Row kRows[] = {
     // Integer and floating-point arithmetic.
     {Opcode::add, "[cc]", "u32 s32 u64 s64", "d0 s0 s0"},
@@ -251,12 +252,14 @@ const Row kRows[] = {
     {Opcode::suq, "*", "b32", "x A"},
 };
 
+// clang-format on
+
 // Video instructions have one shape: types of result and operands, and an optional secondary operand.
-constexpr Opcode kVideo[] = {
-    Opcode::vabsdiff, Opcode::vabsdiff2, Opcode::vabsdiff4, Opcode::vadd, Opcode::vadd2, Opcode::vadd4, Opcode::vavrg2,
-    Opcode::vavrg4,   Opcode::vmad,      Opcode::vmax,      Opcode::vmax2, Opcode::vmax4, Opcode::vmin, Opcode::vmin2,
-    Opcode::vmin4,    Opcode::vset,      Opcode::vset2,     Opcode::vset4, Opcode::vshl, Opcode::vshr, Opcode::vsub,
-    Opcode::vsub2,    Opcode::vsub4};
+constexpr Opcode kVideo[] = {Opcode::vabsdiff, Opcode::vabsdiff2, Opcode::vabsdiff4, Opcode::vadd,  Opcode::vadd2,
+                             Opcode::vadd4,    Opcode::vavrg2,    Opcode::vavrg4,    Opcode::vmad,  Opcode::vmax,
+                             Opcode::vmax2,    Opcode::vmax4,     Opcode::vmin,      Opcode::vmin2, Opcode::vmin4,
+                             Opcode::vset,     Opcode::vset2,     Opcode::vset4,     Opcode::vshl,  Opcode::vshr,
+                             Opcode::vsub,     Opcode::vsub2,     Opcode::vsub4};
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> out;
@@ -290,22 +293,35 @@ OperandRule parseOperand(std::string_view word) {
     r.type = typeFromName(type);
     if (r.type == ScalarType::none) std::abort();
   };
-  if (word == "x") r.kind = Kind::any;
-  else if (word == "A") r.kind = Kind::address;
-  else if (word == "i") r.kind = Kind::immediate;
-  else if (word == "L") r.kind = Kind::label;
-  else if (word == "dw") r.kind = Kind::wideDest;
-  else if (word == "sw") r.kind = Kind::wideSource;
-  else if (word == "dp") r.kind = Kind::predDest;
-  else if (word == "sp") r.kind = Kind::predSource;
-  else if (word == "dp|dp") r.kind = Kind::predPair;
-  else if (word == "d0|dp") r.kind = Kind::pairDest;
-  else if (word.ends_with("|dp")) typed(Kind::pairDest, word.substr(1, word.size() - 4));
-  else if (word[0] == '=') typed(Kind::destOf, word.substr(1));
+  if (word == "x")
+    r.kind = Kind::any;
+  else if (word == "A")
+    r.kind = Kind::address;
+  else if (word == "i")
+    r.kind = Kind::immediate;
+  else if (word == "L")
+    r.kind = Kind::label;
+  else if (word == "dw")
+    r.kind = Kind::wideDest;
+  else if (word == "sw")
+    r.kind = Kind::wideSource;
+  else if (word == "dp")
+    r.kind = Kind::predDest;
+  else if (word == "sp")
+    r.kind = Kind::predSource;
+  else if (word == "dp|dp")
+    r.kind = Kind::predPair;
+  else if (word == "d0|dp")
+    r.kind = Kind::pairDest;
+  else if (word.ends_with("|dp"))
+    typed(Kind::pairDest, word.substr(1, word.size() - 4));
+  else if (word[0] == '=')
+    typed(Kind::destOf, word.substr(1));
   else if ((word[0] == 'd' || word[0] == 's') && word.size() == 2) {
     r.kind = word[0] == 'd' ? Kind::dest : Kind::source;
     r.typeIndex = static_cast<uint8_t>(word[1] - '0');
-  } else typed(Kind::sourceOf, word);
+  } else
+    typed(Kind::sourceOf, word);
   return r;
 }
 
@@ -330,7 +346,8 @@ InstructionRule parseRow(const Row& row) {
     if (closes) into = &r.keys;
   }
   const std::string_view types = row.types;
-  if (types == "*") r.openTypes = true;
+  if (types == "*")
+    r.openTypes = true;
   else if (types != "-")
     for (const auto group : split(types, '/')) {
       auto& place = r.types.emplace_back();
@@ -340,7 +357,8 @@ InstructionRule parseRow(const Row& row) {
       }
     }
   const std::string_view operands = row.operands;
-  if (operands == "*") r.openOperands = true;
+  if (operands == "*")
+    r.openOperands = true;
   else
     for (const auto word : split(operands, ' ')) r.operands.push_back(parseOperand(word));
   return r;

@@ -13,7 +13,8 @@ void Checker::special(const Instruction& i) {
   auto isBoolean = [&] { return i.has(Mod::and_) || i.has(Mod::or_) || i.has(Mod::xor_); };
   switch (i.op) {
     case Opcode::mad:
-      if (i.type() == ScalarType::f32 && module_.target >= 20 && !i.has(Mod::rn) && !i.has(Mod::rz) && !i.has(Mod::rm) && !i.has(Mod::rp))
+      if (i.type() == ScalarType::f32 && module_.target >= 20 && !i.has(Mod::rn) && !i.has(Mod::rz) &&
+          !i.has(Mod::rm) && !i.has(Mod::rp))
         error(i.pos, mnemonic(i) + " needs one of '.rn', '.rz', '.rm', '.rp' from sm_20 on");
       return;
     case Opcode::min:
@@ -22,15 +23,19 @@ void Checker::special(const Instruction& i) {
       return;
     case Opcode::setp:
     case Opcode::set:
-      if (o.size() == 4 && !isBoolean()) error(i.pos, mnemonic(i) + " with a third operand needs one of '.and', '.or', '.xor'");
-      else if (o.size() == 3 && isBoolean()) error(i.pos, mnemonic(i) + " needs a predicate as third operand");
+      if (o.size() == 4 && !isBoolean())
+        error(i.pos, mnemonic(i) + " with a third operand needs one of '.and', '.or', '.xor'");
+      else if (o.size() == 3 && isBoolean())
+        error(i.pos, mnemonic(i) + " needs a predicate as third operand");
       return;
     case Opcode::cvta:
       if (i.space == StateSpace::none) error(i.pos, mnemonic(i) + " needs a state space");
       return;
     case Opcode::isspacep:
-      if (i.space == StateSpace::none) error(i.pos, mnemonic(i) + " needs a state space");
-      else if (o.size() == 2 && o[1].kind != Operand::Kind::reg) complain(i, o[1], "a register");
+      if (i.space == StateSpace::none)
+        error(i.pos, mnemonic(i) + " needs a state space");
+      else if (o.size() == 2 && o[1].kind != Operand::Kind::reg)
+        complain(i, o[1], "a register");
       return;
     case Opcode::shfl:
       if (!o.empty() && o[0].kind == Operand::Kind::predPair && o[0].elements[0].kind == Operand::Kind::sink)
@@ -39,7 +44,8 @@ void Checker::special(const Instruction& i) {
     case Opcode::bar:
     case Opcode::barrier:
       if (!o.empty() && !i.has(Mod::warp) && !i.has(Mod::red) && o[0].kind == Operand::Kind::integer && o[0].imm > 15)
-        error(o[0].pos, "barrier " + std::to_string(static_cast<int64_t>(o[0].imm)) + " does not exist; there are 0 to 15");
+        error(o[0].pos,
+              "barrier " + std::to_string(static_cast<int64_t>(o[0].imm)) + " does not exist; there are 0 to 15");
       return;
     case Opcode::fence:
       if (!i.has(Mod::proxy) && !i.has(Mod::mbarrier_init) && !scope())
@@ -51,7 +57,8 @@ void Checker::special(const Instruction& i) {
       const Operand& v = o[i.op == Opcode::ldmatrix ? 0 : 1];
       const size_t have = v.kind == Operand::Kind::vector ? v.elements.size() : 1;
       const bool wide = i.has(Mod::m16n16);  // two registers for each matrix
-      if (have != want * (wide ? 2 : 1)) complain(i, v, "a vector of " + std::to_string(want * (wide ? 2 : 1)) + " registers");
+      if (have != want * (wide ? 2 : 1))
+        complain(i, v, "a vector of " + std::to_string(want * (wide ? 2 : 1)) + " registers");
       return;
     }
     case Opcode::mma: return matrixSizes(i);
@@ -63,9 +70,11 @@ void Checker::special(const Instruction& i) {
         address(i, o[0]);
         address(i, o[1]);
         const uint64_t n = o[2].imm;
-        if (o[2].kind != Operand::Kind::integer) complain(i, o[2], "an integer constant");
+        if (o[2].kind != Operand::Kind::integer)
+          complain(i, o[2], "an integer constant");
         else if (i.has(Mod::cg) ? n != 16 : n != 4 && n != 8 && n != 16)
-          error(o[2].pos, mnemonic(i) + (i.has(Mod::cg) ? " copies 16 bytes" : " copies 4, 8 or 16 bytes") + ", found " + std::to_string(n));
+          error(o[2].pos, mnemonic(i) + (i.has(Mod::cg) ? " copies 16 bytes" : " copies 4, 8 or 16 bytes") +
+                              ", found " + std::to_string(n));
       }
       return;
     case Opcode::tex:

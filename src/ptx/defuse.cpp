@@ -6,12 +6,31 @@ namespace sonde::ptx {
 unsigned destinationCount(const Instruction& i) {
   if (i.operands.empty()) return 0;
   switch (i.op) {
-    case Opcode::st: case Opcode::red: case Opcode::bra: case Opcode::brx: case Opcode::call: case Opcode::ret:
-    case Opcode::exit: case Opcode::trap: case Opcode::brkpt: case Opcode::membar: case Opcode::fence:
-    case Opcode::nanosleep: case Opcode::prefetch: case Opcode::prefetchu: case Opcode::pmevent: case Opcode::cp:
-    case Opcode::griddepcontrol: case Opcode::sust: case Opcode::sured: case Opcode::stmatrix: case Opcode::discard:
-    case Opcode::applypriority: case Opcode::stackrestore: case Opcode::setmaxnreg: case Opcode::tensormap:
-      return 0;
+    case Opcode::st:
+    case Opcode::red:
+    case Opcode::bra:
+    case Opcode::brx:
+    case Opcode::call:
+    case Opcode::ret:
+    case Opcode::exit:
+    case Opcode::trap:
+    case Opcode::brkpt:
+    case Opcode::membar:
+    case Opcode::fence:
+    case Opcode::nanosleep:
+    case Opcode::prefetch:
+    case Opcode::prefetchu:
+    case Opcode::pmevent:
+    case Opcode::cp:
+    case Opcode::griddepcontrol:
+    case Opcode::sust:
+    case Opcode::sured:
+    case Opcode::stmatrix:
+    case Opcode::discard:
+    case Opcode::applypriority:
+    case Opcode::stackrestore:
+    case Opcode::setmaxnreg:
+    case Opcode::tensormap: return 0;
     case Opcode::bar:
     case Opcode::barrier: return i.has(Mod::red) ? 1 : 0;
     case Opcode::mbarrier:

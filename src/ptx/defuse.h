@@ -36,7 +36,8 @@ void forEachDef(const Instruction& i, Visit&& visit) {
 template <class Visit>
 void forEachUse(const Instruction& i, Visit&& visit) {
   if (i.guard.reg != kNoId) visit(i.guard.reg);
-  for (size_t k = readsDestination(i) ? 0 : destinationCount(i); k < i.operands.size(); ++k) forEachRegister(i.operands[k], visit);
+  for (size_t k = readsDestination(i) ? 0 : destinationCount(i); k < i.operands.size(); ++k)
+    forEachRegister(i.operands[k], visit);
   for (const Operand& o : i.callArgs) forEachRegister(o, visit);
 }
 

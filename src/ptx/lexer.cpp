@@ -74,8 +74,10 @@ void Lexer::skipSpace() {
         }
         ++p_;
       }
-      if (p_ < end_) p_ += 2;
-      else openComment_ = open;
+      if (p_ < end_)
+        p_ += 2;
+      else
+        openComment_ = open;
     } else if (*p_ == '#' && p_ == lineStart_) {
       skipLine();  // a preprocessor's line marker
     } else {
@@ -219,8 +221,10 @@ void Lexer::number(Token& t) {
     return wordEnd();
   }
   unsigned base = 10;
-  if (x == 'x') base = 16, q += 2;
-  else if (x == 'b') base = 2, q += 2;
+  if (x == 'x')
+    base = 16, q += 2;
+  else if (x == 'b')
+    base = 2, q += 2;
   if (base == 10) {
     const char* d = q;
     while (d < end_ && in(*d, kDigit)) ++d;
@@ -281,7 +285,8 @@ bool Lexer::rawBlock(std::string_view& text) {
   const char* start = p_;
   unsigned depth = 1;
   while (p_ < end_) {
-    if (*p_ == '{') ++depth;
+    if (*p_ == '{')
+      ++depth;
     else if (*p_ == '}' && --depth == 0) {
       text = {start, static_cast<size_t>(p_ - start)};
       ++p_;

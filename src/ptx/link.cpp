@@ -51,7 +51,8 @@ class Linker {
       const Module& in = in_[m].module;
       Module& o = out_.module;
       if (!first && in.addressSize != o.addressSize)
-        error(m, {}, "has .address_size " + std::to_string(in.addressSize) + ", others have " + std::to_string(o.addressSize));
+        error(m, {},
+              "has .address_size " + std::to_string(in.addressSize) + ", others have " + std::to_string(o.addressSize));
       if (first || std::pair(in.versionMajor, in.versionMinor) > std::pair(o.versionMajor, o.versionMinor)) {
         o.versionMajor = in.versionMajor;
         o.versionMinor = in.versionMinor;
@@ -114,18 +115,21 @@ class Linker {
     map.push_back(it->second);
     Symbol& s = symbols_[it->second];
     if (s.isFunction != isFunction) {
-      error(module, pos, "'" + name + "' is a " + (isFunction ? "function" : "variable") + " here and a " +
-                             (isFunction ? "variable" : "function") + " in " + in_[s.module].name);
+      error(module, pos,
+            "'" + name + "' is a " + (isFunction ? "function" : "variable") + " here and a " +
+                (isFunction ? "variable" : "function") + " in " + in_[s.module].name);
       return;
     }
     if (!fits(s, module, index)) {
-      error(module, pos, "'" + name + "' is declared differently in " + in_[s.module].name + ", line " +
-                             std::to_string(position(s).line));
+      error(module, pos,
+            "'" + name + "' is declared differently in " + in_[s.module].name + ", line " +
+                std::to_string(position(s).line));
       return;
     }
     if (strength == kStrong && s.strength == kStrong) {
-      error(module, pos, "'" + name + "' is already defined in " + in_[s.module].name + ", line " +
-                             std::to_string(position(s).line));
+      error(
+          module, pos,
+          "'" + name + "' is already defined in " + in_[s.module].name + ", line " + std::to_string(position(s).line));
       return;
     }
     if (strength > s.strength) {
@@ -171,7 +175,8 @@ class Linker {
     }
     for (uint32_t i = 0; i < in.functions.size(); ++i) {
       const Function& f = in.functions[i];
-      const bool aliased = std::any_of(in.aliases.begin(), in.aliases.end(), [&](const auto& a) { return a.first == f.name; });
+      const bool aliased =
+          std::any_of(in.aliases.begin(), in.aliases.end(), [&](const auto& a) { return a.first == f.name; });
       const Strength strength = !f.hasBody && !aliased ? kDeclared : f.isWeak ? kWeak : kStrong;
       place(m, i, true, f.name, hasLinkage(f), strength, f.pos, maps_[m].functions);
     }
@@ -237,8 +242,10 @@ class Linker {
   }
 
   void remap(Operand& o, const Maps& maps) {
-    if (o.ref == Operand::Ref::moduleVar) o.refId = symbols_[maps.variables[o.refId]].id;
-    else if (o.ref == Operand::Ref::function) o.refId = functionId(maps, o.refId);
+    if (o.ref == Operand::Ref::moduleVar)
+      o.refId = symbols_[maps.variables[o.refId]].id;
+    else if (o.ref == Operand::Ref::function)
+      o.refId = functionId(maps, o.refId);
     for (auto& e : o.elements) remap(e, maps);
   }
 

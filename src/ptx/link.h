@@ -27,9 +27,10 @@ struct LinkResult {
 
 // Symbols without linkage (.visible, .weak, .common, .extern; kernels have it always) stay local to their module and
 // are renamed ("x$1") where another module has the name. Of several definitions a strong one wins over .common, .common
-// over .weak, the first among equals; a .common variable takes the largest size. Two strong definitions, and a declaration
-// that does not fit its definition, are errors. References to an .alias go to the function it stands for. The result
-// has no DWARF sections (their offsets would be wrong); names of inlined functions are kept in Location::functionName.
+// over .weak, the first among equals; a .common variable takes the largest size. Two strong definitions, and a
+// declaration that does not fit its definition, are errors. References to an .alias go to the function it stands for.
+// The result has no DWARF sections (their offsets would be wrong); names of inlined functions are kept in
+// Location::functionName.
 LinkResult link(std::vector<LinkInput> inputs);
 
 }  // namespace sonde::ptx

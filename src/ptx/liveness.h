@@ -48,7 +48,8 @@ class BitSet {
   template <class Visit>
   void forEach(Visit&& visit) const {
     for (size_t w = 0; w < words_.size(); ++w)
-      for (uint64_t bits = words_[w]; bits; bits &= bits - 1) visit(w * 64 + static_cast<size_t>(__builtin_ctzll(bits)));
+      for (uint64_t bits = words_[w]; bits; bits &= bits - 1)
+        visit(w * 64 + static_cast<size_t>(__builtin_ctzll(bits)));
   }
 
  private:

@@ -34,7 +34,8 @@ std::vector<SourceFrame> SourceMap::frames(const Function& function, const Instr
   uint32_t loc = i.loc;
   while (loc != kNoId) {
     const Location& l = module_.locations[loc];
-    out.push_back({path(l.file), l.line, l.column, l.inlinedAt == kNoId ? std::string_view(function.name) : l.functionName});
+    out.push_back(
+        {path(l.file), l.line, l.column, l.inlinedAt == kNoId ? std::string_view(function.name) : l.functionName});
     // The table's order rules out cycles; a hand-made module may break it.
     if (l.inlinedAt != kNoId && l.inlinedAt >= loc) break;
     loc = l.inlinedAt;

@@ -14,7 +14,7 @@
 namespace sonde::ptx {
 
 struct SourceFrame {
-  std::string_view file;      // path as compiled; "" when its .file is missing
+  std::string_view file;  // path as compiled; "" when its .file is missing
   uint32_t line = 0, column = 0;
   std::string_view function;  // as the compiler names it (mangled): of the inlined function, or of the outermost one
 };
@@ -32,7 +32,7 @@ class SourceMap {
   // the line in the function itself, at which the inlined code was called.
   uint32_t line(const Instruction& instruction, bool outermost = false) const;
   struct Line {
-    uint32_t file = 0;        // SourceFile::index
+    uint32_t file = 0;  // SourceFile::index
     uint32_t line = 0;
   };
   const std::vector<Line>& lines() const { return lines_; }

@@ -23,8 +23,10 @@ Mnemonic decodeMnemonic(std::string_view text) {
     if (const auto type = typeFromName(word); type != ScalarType::none) {
       m.types.push_back(type);
     } else if (const auto space = spaceFromName(word); space != StateSpace::none) {
-      if (m.space == StateSpace::none) m.space = space;
-      else m.space2 = space;
+      if (m.space == StateSpace::none)
+        m.space = space;
+      else
+        m.space2 = space;
     } else if (word == "v2" || word == "v4" || word == "v8") {
       m.vectorWidth = static_cast<uint8_t>(word[1] - '0');
     } else if (const Mod mod = modFromName(word); mod != Mod::invalid && mod != Mod::mnk) {

@@ -9,42 +9,74 @@
 namespace sonde::ptx {
 namespace {
 
-constexpr std::string_view kOpcodes[] = {
-    "",
+constexpr std::string_view kOpcodes[] = {"",
 #define SONDE_PTX_OPCODE(id, text) text,
-    SONDE_PTX_OPCODES(SONDE_PTX_OPCODE)
+                                         SONDE_PTX_OPCODES(SONDE_PTX_OPCODE)
 #undef SONDE_PTX_OPCODE
 };
 
-constexpr std::string_view kMods[] = {
-    "",
+constexpr std::string_view kMods[] = {"",
 #define SONDE_PTX_MOD(id, text) text,
-    SONDE_PTX_MODS(SONDE_PTX_MOD)
+                                      SONDE_PTX_MODS(SONDE_PTX_MOD)
 #undef SONDE_PTX_MOD
 };
 
 // In the order of enum ScalarType.
 constexpr std::string_view kTypes[] = {
-    "",      "b8",     "b16",    "b32",    "b64",     "b128",   "u8",         "u16",    "u32",    "u64",    "s8",
-    "s16",   "s32",    "s64",    "f16",    "f16x2",   "bf16",   "bf16x2",     "tf32",   "e4m3",   "e5m2",   "e4m3x2",
-    "e5m2x2", "f32",   "f32x2",  "f64",    "u16x2",   "s16x2",  "s4",         "u4",     "b1",     "pred",   "texref",
-    "samplerref", "surfref", "e2m1", "e2m3", "e3m2",  "ue8m0",  "ue4m3",      "e2m1x2", "e2m3x2", "e3m2x2", "ue8m0x2",
-    "e4m3x4", "e5m2x4", "e2m1x4", "e2m3x4", "e3m2x4", "b1024"};
+    "",       "b8",     "b16",    "b32",        "b64",     "b128",   "u8",     "u16",    "u32",    "u64",
+    "s8",     "s16",    "s32",    "s64",        "f16",     "f16x2",  "bf16",   "bf16x2", "tf32",   "e4m3",
+    "e5m2",   "e4m3x2", "e5m2x2", "f32",        "f32x2",   "f64",    "u16x2",  "s16x2",  "s4",     "u4",
+    "b1",     "pred",   "texref", "samplerref", "surfref", "e2m1",   "e2m3",   "e3m2",   "ue8m0",  "ue4m3",
+    "e2m1x2", "e2m3x2", "e3m2x2", "ue8m0x2",    "e4m3x4",  "e5m2x4", "e2m1x4", "e2m3x4", "e3m2x4", "b1024"};
 static_assert(std::size(kTypes) == static_cast<size_t>(ScalarType::b1024) + 1);
 
 // In the order of enum StateSpace.
-constexpr std::string_view kSpaces[] = {"",       "reg",         "sreg",            "const",        "global",      "local", "param",
-                                        "shared", "shared::cta", "shared::cluster", "param::entry", "param::func", "tex"};
+constexpr std::string_view kSpaces[] = {
+    "",      "reg",    "sreg",        "const",           "global",       "local",
+    "param", "shared", "shared::cta", "shared::cluster", "param::entry", "param::func",
+    "tex"};
 static_assert(std::size(kSpaces) == static_cast<size_t>(StateSpace::tex) + 1);
 
 // In the order of enum SpecialReg.
-constexpr std::string_view kSpecials[] = {
-    "%tid", "%ntid", "%laneid", "%warpid", "%nwarpid", "%ctaid", "%nctaid", "%smid", "%nsmid", "%gridid",
-    "%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid", "%cluster_ctarank", "%cluster_nctarank",
-    "%is_explicit_cluster", "%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt", "%clock",
-    "%clock_hi", "%clock64", "%pm", "%pm64", "%envreg", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi",
-    "%reserved_smem_offset_begin", "%reserved_smem_offset_end", "%reserved_smem_offset_cap", "%reserved_smem_offset",
-    "%total_smem_size", "%aggr_smem_size", "%dynamic_smem_size", "%current_graph_exec"};
+constexpr std::string_view kSpecials[] = {"%tid",
+                                          "%ntid",
+                                          "%laneid",
+                                          "%warpid",
+                                          "%nwarpid",
+                                          "%ctaid",
+                                          "%nctaid",
+                                          "%smid",
+                                          "%nsmid",
+                                          "%gridid",
+                                          "%clusterid",
+                                          "%nclusterid",
+                                          "%cluster_ctaid",
+                                          "%cluster_nctaid",
+                                          "%cluster_ctarank",
+                                          "%cluster_nctarank",
+                                          "%is_explicit_cluster",
+                                          "%lanemask_eq",
+                                          "%lanemask_le",
+                                          "%lanemask_lt",
+                                          "%lanemask_ge",
+                                          "%lanemask_gt",
+                                          "%clock",
+                                          "%clock_hi",
+                                          "%clock64",
+                                          "%pm",
+                                          "%pm64",
+                                          "%envreg",
+                                          "%globaltimer",
+                                          "%globaltimer_lo",
+                                          "%globaltimer_hi",
+                                          "%reserved_smem_offset_begin",
+                                          "%reserved_smem_offset_end",
+                                          "%reserved_smem_offset_cap",
+                                          "%reserved_smem_offset",
+                                          "%total_smem_size",
+                                          "%aggr_smem_size",
+                                          "%dynamic_smem_size",
+                                          "%current_graph_exec"};
 static_assert(std::size(kSpecials) == static_cast<size_t>(SpecialReg::current_graph_exec) + 1);
 
 template <class E, size_t N>
@@ -121,7 +153,8 @@ bool specialFromName(std::string_view text, SpecialReg& reg, uint32_t& index) {
     std::unordered_map<std::string_view, SpecialReg> m;
     for (size_t i = 0; i < std::size(kSpecials); ++i) {
       const auto r = static_cast<SpecialReg>(i);
-      if (r != SpecialReg::envreg && r != SpecialReg::pm && r != SpecialReg::pm64 && r != SpecialReg::reserved_smem_offset)
+      if (r != SpecialReg::envreg && r != SpecialReg::pm && r != SpecialReg::pm64 &&
+          r != SpecialReg::reserved_smem_offset)
         m.emplace(kSpecials[i], r);
     }
     return m;
@@ -132,7 +165,8 @@ bool specialFromName(std::string_view text, SpecialReg& reg, uint32_t& index) {
     return true;
   }
   auto numbered = [&](std::string_view prefix, std::string_view suffix, uint32_t limit, SpecialReg which) {
-    if (!text.starts_with(prefix) || !text.ends_with(suffix) || text.size() <= prefix.size() + suffix.size()) return false;
+    if (!text.starts_with(prefix) || !text.ends_with(suffix) || text.size() <= prefix.size() + suffix.size())
+      return false;
     const char* first = text.data() + prefix.size();
     const char* last = text.data() + text.size() - suffix.size();
     uint32_t n = 0;

@@ -96,9 +96,12 @@ bool Parser::applySign(Value& v, char sign, SourcePos pos) {
     v.bits ^= v.is32 ? uint64_t{1} << 31 : uint64_t{1} << 63;
     return true;
   }
-  if (sign == '-') v.bits = 0 - v.bits;
-  else if (sign == '~') v.bits = ~v.bits;
-  else v = {false, false, false, v.bits == 0};
+  if (sign == '-')
+    v.bits = 0 - v.bits;
+  else if (sign == '~')
+    v.bits = ~v.bits;
+  else
+    v = {false, false, false, v.bits == 0};
   return true;
 }
 
@@ -119,19 +122,29 @@ bool Parser::binaryRest(Value& v, int minPrecedence, unsigned depth) {
       const double a = v.number(), b = w.number();
       auto set = [&](double d) { v = {true, false, false, std::bit_cast<uint64_t>(d)}; };
       auto test = [&](bool t) { v = {false, false, false, t}; };
-      if (s == "+") set(a + b);
-      else if (s == "-") set(a - b);
-      else if (s == "*") set(a * b);
+      if (s == "+")
+        set(a + b);
+      else if (s == "-")
+        set(a - b);
+      else if (s == "*")
+        set(a * b);
       else if (s == "/") {
         if (b == 0) return error(op.pos, "division by zero in a constant expression");
         set(a / b);
-      } else if (s == "<") test(a < b);
-      else if (s == "<=") test(a <= b);
-      else if (s == ">") test(a > b);
-      else if (s == ">=") test(a >= b);
-      else if (s == "==") test(a == b);
-      else if (s == "!=") test(a != b);
-      else return error(op.pos, "'" + std::string(s) + "' needs integers, found a floating-point value");
+      } else if (s == "<")
+        test(a < b);
+      else if (s == "<=")
+        test(a <= b);
+      else if (s == ">")
+        test(a > b);
+      else if (s == ">=")
+        test(a >= b);
+      else if (s == "==")
+        test(a == b);
+      else if (s == "!=")
+        test(a != b);
+      else
+        return error(op.pos, "'" + std::string(s) + "' needs integers, found a floating-point value");
       continue;
     }
     const uint64_t a = v.bits, b = w.bits;
@@ -139,34 +152,51 @@ bool Parser::binaryRest(Value& v, int minPrecedence, unsigned depth) {
     auto set = [&](uint64_t r) { v = {false, false, u, r}; };
     auto test = [&](bool t) { v = {false, false, false, t}; };
     const auto sa = static_cast<int64_t>(a), sb = static_cast<int64_t>(b);
-    if (s == "+") set(a + b);
-    else if (s == "-") set(a - b);
-    else if (s == "*") set(a * b);
+    if (s == "+")
+      set(a + b);
+    else if (s == "-")
+      set(a - b);
+    else if (s == "*")
+      set(a * b);
     else if (s == "/" || s == "%") {
       if (b == 0) return error(op.pos, "division by zero in a constant expression");
       const bool quotient = s == "/";
-      if (u) set(quotient ? a / b : a % b);
-      else if (sb == -1) set(quotient ? 0 - a : 0);
-      else set(static_cast<uint64_t>(quotient ? sa / sb : sa % sb));
-    } else if (s == "<<") v.bits = b < 64 ? a << b : 0;
-    else if (s == ">>") v.bits = v.isUnsigned ? (b < 64 ? a >> b : 0) : static_cast<uint64_t>(sa >> (b < 64 ? b : 63));
-    else if (s == "&") set(a & b);
-    else if (s == "|") set(a | b);
-    else if (s == "^") set(a ^ b);
-    else if (s == "&&") test(a && b);
-    else if (s == "||") test(a || b);
-    else if (s == "==") test(a == b);
-    else if (s == "!=") test(a != b);
-    else if (s == "<") test(u ? a < b : sa < sb);
-    else if (s == "<=") test(u ? a <= b : sa <= sb);
-    else if (s == ">") test(u ? a > b : sa > sb);
-    else test(u ? a >= b : sa >= sb);
+      if (u)
+        set(quotient ? a / b : a % b);
+      else if (sb == -1)
+        set(quotient ? 0 - a : 0);
+      else
+        set(static_cast<uint64_t>(quotient ? sa / sb : sa % sb));
+    } else if (s == "<<")
+      v.bits = b < 64 ? a << b : 0;
+    else if (s == ">>")
+      v.bits = v.isUnsigned ? (b < 64 ? a >> b : 0) : static_cast<uint64_t>(sa >> (b < 64 ? b : 63));
+    else if (s == "&")
+      set(a & b);
+    else if (s == "|")
+      set(a | b);
+    else if (s == "^")
+      set(a ^ b);
+    else if (s == "&&")
+      test(a && b);
+    else if (s == "||")
+      test(a || b);
+    else if (s == "==")
+      test(a == b);
+    else if (s == "!=")
+      test(a != b);
+    else if (s == "<")
+      test(u ? a < b : sa < sb);
+    else if (s == "<=")
+      test(u ? a <= b : sa <= sb);
+    else if (s == ">")
+      test(u ? a > b : sa > sb);
+    else
+      test(u ? a >= b : sa >= sb);
   }
 }
 
-bool Parser::expression(Value& v, unsigned depth) {
-  return binary(v, 0, depth) && choice(v, depth);
-}
+bool Parser::expression(Value& v, unsigned depth) { return binary(v, 0, depth) && choice(v, depth); }
 
 bool Parser::signedExpression(Value& v, const Token& sign) {
   return unary(v, 0) && applySign(v, sign.text[0], sign.pos) && binaryRest(v, 0, 0) && choice(v, 0);
@@ -177,7 +207,8 @@ bool Parser::choice(Value& v, unsigned depth) {
   if (depth > kMaxExpressionDepth) return error(tok_.pos, "this expression is nested too deeply");
   advance();
   Value yes, no;
-  if (!expression(yes, depth + 1) || !expect(':', "the first choice of '?'") || !expression(no, depth + 1)) return false;
+  if (!expression(yes, depth + 1) || !expect(':', "the first choice of '?'") || !expression(no, depth + 1))
+    return false;
   v = v.number() != 0 ? yes : no;
   return true;
 }

@@ -45,12 +45,14 @@ bool Parser::instruction() {
   pendingLabel_ = {};
   if (i.op == Opcode::call ? !call(i) : !operands(i)) return false;
   if (!tok_.is(';')) {
-    if (i.op == Opcode::call || i.operands.empty()) return unexpected("';' after '" + module_.mnemonics[i.mnemonic] + "'");
+    if (i.op == Opcode::call || i.operands.empty())
+      return unexpected("';' after '" + module_.mnemonics[i.mnemonic] + "'");
     return unexpected("',' or ';' after the operand");
   }
   advance();
   if (pendingLabel_.isName())
-    scopes_.back().uses.push_back({static_cast<uint32_t>(fn_->body.size()), 0, 0, pendingLabel_.text, pendingLabel_.pos});
+    scopes_.back().uses.push_back(
+        {static_cast<uint32_t>(fn_->body.size()), 0, 0, pendingLabel_.text, pendingLabel_.pos});
   fn_->body.push_back(std::move(i));
   return true;
 }
@@ -171,7 +173,8 @@ bool Parser::suffix(Operand& o, std::string_view what) {
              s.find_first_not_of("01234567", 1) == std::string_view::npos) {
     o.selector = s;
   } else {
-    return error(tok_.pos, "expected a component (.x, .y, .z, .w) of '" + std::string(what) + "', found " + describe(tok_));
+    return error(tok_.pos,
+                 "expected a component (.x, .y, .z, .w) of '" + std::string(what) + "', found " + describe(tok_));
   }
   advance();
   return true;
@@ -239,10 +242,12 @@ bool Parser::addressOperand(Operand& o, unsigned depth) {
     Operand base;
     base.pos = t.pos;
     if (!resolve(t, base)) {
-      return error(t.pos, (t.text[0] == '%' ? "undefined register " : "undefined name ") + describe(t) + " in an address");
+      return error(t.pos,
+                   (t.text[0] == '%' ? "undefined register " : "undefined name ") + describe(t) + " in an address");
     }
     advance();
-    if (base.kind == Operand::Kind::special) return error(t.pos, "a special register cannot be an address; move it to a register first");
+    if (base.kind == Operand::Kind::special)
+      return error(t.pos, "a special register cannot be an address; move it to a register first");
     if (base.kind == Operand::Kind::reg && !suffix(base, t.text)) return false;
     if (!symbolOffset(base)) return false;
     if (tok_.is(',')) {
@@ -319,8 +324,10 @@ bool Parser::call(Instruction& i) {
     Binding b;
     if (!lookUp(tok_.text, b) || (b.kind != Binding::Kind::prototype && b.kind != Binding::Kind::targets))
       return error(tok_.pos, describe(tok_) + " is not a .callprototype or .calltargets of this function");
-    if (b.kind == Binding::Kind::prototype) i.callPrototype = b.id;
-    else i.callTargets = b.id;
+    if (b.kind == Binding::Kind::prototype)
+      i.callPrototype = b.id;
+    else
+      i.callTargets = b.id;
     advance();
   }
   if (!direct && i.callPrototype == kNoId && i.callTargets == kNoId)

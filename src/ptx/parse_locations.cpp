@@ -44,8 +44,9 @@ bool Parser::loc() {
       if (!position(file, line, column)) return false;
       // The call's own place may have been inlined too: the last .loc that named it says where.
       const auto outer = latestLocation_.find({file, line, column});
-      location.inlinedAt =
-          outer != latestLocation_.end() ? outer->second : internLocation(Location{file, line, column, kNoId, {}, {}, 0});
+      location.inlinedAt = outer != latestLocation_.end()
+                               ? outer->second
+                               : internLocation(Location{file, line, column, kNoId, {}, {}, 0});
     } else {
       return unexpected("'function_name' or 'inlined_at'");
     }
@@ -98,7 +99,8 @@ void Parser::resolveFunctionNames() {
     if (label == strings.labels.end()) continue;
     const size_t start = label->second + l.functionOffset;
     if (start < label->second || start >= strings.bytes.size()) continue;
-    l.functionName = strings.bytes.substr(start, std::min(strings.bytes.find('\0', start), strings.bytes.size()) - start);
+    l.functionName =
+        strings.bytes.substr(start, std::min(strings.bytes.find('\0', start), strings.bytes.size()) - start);
   }
 }
 

@@ -2,7 +2,6 @@
 //
 // Variables of every state space, parameters, initialisers.
 #include <bit>
-#include <bit>
 
 #include "ptx/parser_impl.h"
 
@@ -34,14 +33,16 @@ uint64_t narrowFloat(double d, unsigned mantissaBits, unsigned exponentBits) {
     if (rest > half || (rest == half && (m & 1))) ++m;
     // A normal number's hidden bit adds one to the exponent field; so does a carry.
     result = (static_cast<uint64_t>(exponent == 0 ? 0 : exponent - 1) << mantissaBits) + m;
-    if (result >> mantissaBits >= static_cast<uint64_t>(maxExponent)) result = static_cast<uint64_t>(maxExponent) << mantissaBits;
+    if (result >> mantissaBits >= static_cast<uint64_t>(maxExponent))
+      result = static_cast<uint64_t>(maxExponent) << mantissaBits;
   }
   return result | sign << (mantissaBits + exponentBits);
 }
 
 bool fundamental(ScalarType t) {
-  return (t > ScalarType::none && t <= ScalarType::bf16x2) || t == ScalarType::f32 || t == ScalarType::f64 || t == ScalarType::pred ||
-         t == ScalarType::texref || t == ScalarType::samplerref || t == ScalarType::surfref || t == ScalarType::f32x2;
+  return (t > ScalarType::none && t <= ScalarType::bf16x2) || t == ScalarType::f32 || t == ScalarType::f64 ||
+         t == ScalarType::pred || t == ScalarType::texref || t == ScalarType::samplerref || t == ScalarType::surfref ||
+         t == ScalarType::f32x2;
 }
 
 }  // namespace
@@ -78,7 +79,8 @@ bool Parser::variableHead(Variable& v, VariableScope scope) {
       const SourcePos pos = tok_.pos;
       uint64_t align;
       if (!integerToken(align, ".align", 1u << 20)) return false;
-      if (align == 0 || !std::has_single_bit(align)) return error(pos, ".align must be a power of two, found " + std::to_string(align));
+      if (align == 0 || !std::has_single_bit(align))
+        return error(pos, ".align must be a power of two, found " + std::to_string(align));
       (v.isPointerParam ? v.pointerAlign : v.align) = static_cast<uint32_t>(align);
       continue;
     }
@@ -101,9 +103,12 @@ bool Parser::variableHead(Variable& v, VariableScope scope) {
       continue;
     }
     if (const auto space = spaceFromName(word); space != StateSpace::none) {
-      if (v.isPointerParam) v.pointerSpace = space;
-      else if (v.space == StateSpace::none) v.space = space;
-      else return error(tok_.pos, "a second state space " + describe(tok_) + " in this declaration");
+      if (v.isPointerParam)
+        v.pointerSpace = space;
+      else if (v.space == StateSpace::none)
+        v.space = space;
+      else
+        return error(tok_.pos, "a second state space " + describe(tok_) + " in this declaration");
       advance();
       // .const[2]: bank numbers of very old texts.
       if (space == StateSpace::const_ && accept('[')) {
@@ -113,9 +118,11 @@ bool Parser::variableHead(Variable& v, VariableScope scope) {
       continue;
     }
     if (const auto type = typeFromName(word); type != ScalarType::none) {
-      if (!fundamental(type)) return error(tok_.pos, "a variable cannot have the type " + describe(tok_) + "; declare it with .b" +
-                                                         std::to_string(std::max(8u, bitsOf(type))));
-      if (v.type != ScalarType::none) return error(tok_.pos, "a second type " + describe(tok_) + " in this declaration");
+      if (!fundamental(type))
+        return error(tok_.pos, "a variable cannot have the type " + describe(tok_) + "; declare it with .b" +
+                                   std::to_string(std::max(8u, bitsOf(type))));
+      if (v.type != ScalarType::none)
+        return error(tok_.pos, "a second type " + describe(tok_) + " in this declaration");
       v.type = type;
       advance();
       continue;
@@ -123,7 +130,8 @@ bool Parser::variableHead(Variable& v, VariableScope scope) {
     return unexpected("a type, '.align' or a vector width in this declaration");
   }
   if (v.type == ScalarType::none) return unexpected("a type such as .b32");
-  if (v.type == ScalarType::pred && v.space != StateSpace::reg) return error(v.pos, "only registers can be of type .pred");
+  if (v.type == ScalarType::pred && v.space != StateSpace::reg)
+    return error(v.pos, "only registers can be of type .pred");
   if (v.align == 0) v.align = std::max(1u, bitsOf(v.type) / 8) * v.vector;
   return true;
 }
@@ -162,8 +170,8 @@ bool Parser::initializerElement(Variable& v) {
   Initializer e;
   const SourcePos pos = tok_.pos;
   const unsigned bits = bitsOf(v.type);
-  const bool isFloatElement = v.type == ScalarType::f16 || v.type == ScalarType::bf16 || v.type == ScalarType::f32 ||
-                              v.type == ScalarType::f64;
+  const bool isFloatElement =
+      v.type == ScalarType::f16 || v.type == ScalarType::bf16 || v.type == ScalarType::f32 || v.type == ScalarType::f64;
   // symbol [+- offset] or generic(symbol) [+- offset]
   auto symbol = [&]() {
     e.kind = Initializer::Kind::symbol;
@@ -192,7 +200,9 @@ bool Parser::initializerElement(Variable& v) {
   };
   if (tok_.isName() && tok_.text != "WARP_SZ") {
     if (!symbol()) return false;
-    if (bits < 32) return error(pos, "an address does not fit into ." + std::string(name(v.type)) + "; use a mask such as 0xFF(" + e.symbol + ")");
+    if (bits < 32)
+      return error(pos, "an address does not fit into ." + std::string(name(v.type)) + "; use a mask such as 0xFF(" +
+                            e.symbol + ")");
   } else {
     if (!startsExpression()) return unexpected("an initial value");
     Value value;
@@ -274,7 +284,8 @@ bool Parser::samplerInitializer(Variable& v) {
 }
 
 bool Parser::initializer(Variable& v) {
-  if (v.type == ScalarType::samplerref || v.type == ScalarType::texref || v.type == ScalarType::surfref) return samplerInitializer(v);
+  if (v.type == ScalarType::samplerref || v.type == ScalarType::texref || v.type == ScalarType::surfref)
+    return samplerInitializer(v);
   if (v.space != StateSpace::global && v.space != StateSpace::const_)
     return error(tok_.pos, "only .global and .const variables can have initial values");
   const bool open = !v.dims.empty() && v.dims[0] == 0;
@@ -328,7 +339,8 @@ bool Parser::variableStatement(const Linkage& linkage, bool inFunction) {
   const Token first = tok_;
   if (!variableHead(head, scope)) return false;
   const StateSpace s = head.space;
-  if (!inFunction && (s == StateSpace::reg || s == StateSpace::local || s == StateSpace::param || s == StateSpace::sreg))
+  if (!inFunction &&
+      (s == StateSpace::reg || s == StateSpace::local || s == StateSpace::param || s == StateSpace::sreg))
     return error(first.pos, describe(first) + " variables must be declared inside a function");
   do {
     Variable v = head;
@@ -344,7 +356,8 @@ bool Parser::variableStatement(const Linkage& linkage, bool inFunction) {
       // A module variable that only this block can name.
       for (unsigned k = 1; moduleVariables_.count(v.name) || functions_.count(v.name); ++k)
         v.name = std::string(nameToken.text) + "$" + std::to_string(k);
-      if (!bind(nameToken, Binding::Kind::moduleVariable, static_cast<uint32_t>(module_.variables.size()))) return false;
+      if (!bind(nameToken, Binding::Kind::moduleVariable, static_cast<uint32_t>(module_.variables.size())))
+        return false;
       declareModuleVariable(std::move(v));
     } else {
       const auto id = static_cast<uint32_t>(fn_->variables.size());

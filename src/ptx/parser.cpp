@@ -51,8 +51,10 @@ bool Parser::unexpected(std::string_view expected) {
 
 bool Parser::accept(char c) {
   if (!tok_.is(c)) return false;
-  if (c == '{') ++openBraces_;
-  else if (c == '}' && openBraces_ > 0) --openBraces_;
+  if (c == '{')
+    ++openBraces_;
+  else if (c == '}' && openBraces_ > 0)
+    --openBraces_;
   advance();
   return true;
 }
@@ -74,7 +76,8 @@ void Parser::recover(SourcePos statement) {
   }
   bool first = true;
   while (tok_.kind != Token::Kind::end) {
-    if (depth == 0 && first && tok_.pos.line > line && (tok_.isName() || tok_.kind == Token::Kind::directive || tok_.is('@')))
+    if (depth == 0 && first && tok_.pos.line > line &&
+        (tok_.isName() || tok_.kind == Token::Kind::directive || tok_.is('@')))
       return;
     first = false;
     if (tok_.is('{')) {
@@ -85,7 +88,8 @@ void Parser::recover(SourcePos statement) {
     } else if (tok_.is(';') && depth == 0) {
       advance();
       return;
-    } else if (tok_.kind == Token::Kind::directive && (tok_.text == ".entry" || tok_.text == ".func" || tok_.text == ".visible")) {
+    } else if (tok_.kind == Token::Kind::directive &&
+               (tok_.text == ".entry" || tok_.text == ".func" || tok_.text == ".visible")) {
       return;  // surely the next function
     }
     advance();
@@ -95,7 +99,8 @@ void Parser::recover(SourcePos statement) {
 bool Parser::integerToken(uint64_t& value, std::string_view what, uint64_t limit) {
   if (tok_.kind != Token::Kind::integer) return unexpected("an integer for " + std::string(what));
   if (tok_.value > limit)
-    return error(tok_.pos, std::string(what) + " must be at most " + std::to_string(limit) + ", found " + describe(tok_));
+    return error(tok_.pos,
+                 std::string(what) + " must be at most " + std::to_string(limit) + ", found " + describe(tok_));
   value = tok_.value;
   advance();
   return true;
@@ -116,8 +121,10 @@ void Parser::run() {
     }
   }
   if (stopped()) return;
-  if (!sawVersion_) error({1, 1}, "the text has no .version directive");
-  else if (!sawTarget_) error({1, 1}, "the text has no .target directive");
+  if (!sawVersion_)
+    error({1, 1}, "the text has no .version directive");
+  else if (!sawTarget_)
+    error({1, 1}, "the text has no .target directive");
   finish();
 }
 
@@ -152,11 +159,16 @@ bool Parser::moduleItem() {
   }
   Linkage linkage;
   for (;; advance()) {
-    if (tok_.isDirective(".extern")) linkage.isExtern = true;
-    else if (tok_.isDirective(".visible")) linkage.isVisible = true;
-    else if (tok_.isDirective(".weak")) linkage.isWeak = true;
-    else if (tok_.isDirective(".common")) linkage.isCommon = true;
-    else break;
+    if (tok_.isDirective(".extern"))
+      linkage.isExtern = true;
+    else if (tok_.isDirective(".visible"))
+      linkage.isVisible = true;
+    else if (tok_.isDirective(".weak"))
+      linkage.isWeak = true;
+    else if (tok_.isDirective(".common"))
+      linkage.isCommon = true;
+    else
+      break;
   }
   if (tok_.isDirective(".entry")) return function(linkage, true);
   if (tok_.isDirective(".func")) return function(linkage, false);
@@ -180,7 +192,8 @@ bool Parser::version() {
     const auto r = std::from_chars(s.data(), s.data() + s.size(), out);
     return r.ec == std::errc{} && r.ptr == s.data() + s.size();
   };
-  if (!digits(tok_.text.substr(0, dot), module_.versionMajor) || !digits(tok_.text.substr(dot + 1), module_.versionMinor))
+  if (!digits(tok_.text.substr(0, dot), module_.versionMajor) ||
+      !digits(tok_.text.substr(dot + 1), module_.versionMinor))
     return unexpected("a version such as 9.0 after '.version'");
   sawVersion_ = true;
   advance();
@@ -252,8 +265,10 @@ bool Parser::file() {
 bool Parser::section() {
   advance();
   std::string raw = ".section ";
-  if (tok_.kind == Token::Kind::directive || tok_.isName()) raw += tok_.text;
-  else return unexpected("a section's name, such as .debug_info");
+  if (tok_.kind == Token::Kind::directive || tok_.isName())
+    raw += tok_.text;
+  else
+    return unexpected("a section's name, such as .debug_info");
   advance();
   if (!tok_.is('{')) return unexpected("'{' after the section's name");
   const SourcePos open = tok_.pos;

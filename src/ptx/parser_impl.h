@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The recursive-descent parser; its parts live in parser.cpp (module scope),
-// parse_variables.cpp, parse_function.cpp, parse_instruction.cpp,
-// parse_expression.cpp and parse_locations.cpp. A parse… function that returns
+// parse_variables.cpp, parse_function.cpp, parse_names.cpp,
+// parse_instruction.cpp, parse_expression.cpp and parse_locations.cpp. A parse… function that returns
 // bool returns false after it has reported an error; the caller then recovers
 // at the end of the statement.
 #pragma once
@@ -26,7 +26,10 @@ namespace sonde::ptx {
 class Parser {
  public:
   Parser(std::string_view text, const ParseOptions& options, ParseResult& result)
-      : lex_(text), options_(options), module_(result.module), diagnostics_(result.diagnostics),
+      : lex_(text),
+        options_(options),
+        module_(result.module),
+        diagnostics_(result.diagnostics),
         maxRegisters_((1u << 20) + static_cast<uint32_t>(std::min<size_t>(text.size() / 4, 1u << 26))) {}
   void run();
 
@@ -88,7 +91,7 @@ class Parser {
   bool targetTable(const Token& name, bool isCall);
   void layOutParameters(Function& f) const;
 
-  // --- names of the function being parsed (parse_function.cpp)
+  // --- names of the function being parsed (parse_names.cpp)
   struct Binding {
     enum class Kind : uint8_t { reg, variable, moduleVariable, param, returnParam, prototype, targets };
     Kind kind = Kind::reg;
@@ -180,12 +183,12 @@ class Parser {
   uint32_t functionId_ = kNoId;
   std::unordered_map<std::string_view, Binding> names_;
   std::unordered_map<std::string_view, Range> ranges_;
-  std::unordered_set<std::string> declared_;                // every name given so far
+  std::unordered_set<std::string> declared_;                  // every name given so far
   std::unordered_map<std::string, uint32_t> declaredRanges_;  // prefix -> most registers
-  std::unordered_map<std::string, uint32_t> renames_;       // name -> last number appended
+  std::unordered_map<std::string, uint32_t> renames_;         // name -> last number appended
   std::vector<Scope> scopes_;
   uint32_t currentLoc_ = kNoId;
-  Token pendingLabel_;  // of the branch at hand
+  Token pendingLabel_;       // of the branch at hand
   unsigned openBraces_ = 0;  // '{' of the statement at hand, for recovery
 
   using LocationKey = std::tuple<uint32_t, uint32_t, uint32_t>;

@@ -88,9 +88,12 @@ class Printer {
       case Operand::Kind::floating: return o.is32 ? "0f" + hex(o.imm, 8) : "0d" + hex(o.imm, 16);
       case Operand::Kind::address: {
         std::string s = "[";
-        if (o.reg != kNoId) s += f.registers[o.reg].name + (o.component >= 0 ? component(o.component) : "");
-        else if (o.ref != Operand::Ref::none) s += reference(o, f);
-        else return s + std::to_string(o.offset) + "]";
+        if (o.reg != kNoId)
+          s += f.registers[o.reg].name + (o.component >= 0 ? component(o.component) : "");
+        else if (o.ref != Operand::Ref::none)
+          s += reference(o, f);
+        else
+          return s + std::to_string(o.offset) + "]";
         if (o.offset != 0) s += "+" + std::to_string(o.offset);
         return s + "]";
       }
@@ -112,7 +115,8 @@ class Printer {
     if (i.op == Opcode::call) {
       if (!i.callReturns.empty()) operands += "(" + list(i.callReturns, f) + "), ";
       operands += list(i.operands, f);
-      if (!i.callArgs.empty() || i.callPrototype != kNoId || i.callTargets != kNoId) operands += ", (" + list(i.callArgs, f) + ")";
+      if (!i.callArgs.empty() || i.callPrototype != kNoId || i.callTargets != kNoId)
+        operands += ", (" + list(i.callArgs, f) + ")";
       if (i.callPrototype != kNoId) operands += ", " + f.prototypes[i.callPrototype].name;
       if (i.callTargets != kNoId) operands += ", " + f.branchTargets[i.callTargets].name;
     } else {
@@ -176,9 +180,7 @@ class Printer {
 
   void element(const Variable& v, const Initializer& e) {
     switch (e.kind) {
-      case Initializer::Kind::zero:
-        out_ += isFloat(v.type) ? "0f00000000" : "0";
-        return;
+      case Initializer::Kind::zero: out_ += isFloat(v.type) ? "0f00000000" : "0"; return;
       case Initializer::Kind::integer: out_ += std::to_string(e.bits); return;
       case Initializer::Kind::floating:
         switch (v.type) {
@@ -206,8 +208,10 @@ class Printer {
     while (next < end && next < v.init.size()) {
       if (!first) out_ += ", ";
       first = false;
-      if (level + 1 < sizes.size()) row(v, sizes, level + 1, next, sizes[level + 1]);
-      else element(v, v.init[next++]);
+      if (level + 1 < sizes.size())
+        row(v, sizes, level + 1, next, sizes[level + 1]);
+      else
+        element(v, v.init[next++]);
     }
     out_ += "}";
   }
@@ -261,7 +265,9 @@ class Printer {
   void directives(const Function& f) {
     const auto& h = f.hints;
     auto dims = [&](const char* word, const std::array<uint32_t, 3>& d) {
-      if (d[0] != 0) line(std::string(word) + " " + std::to_string(d[0]) + ", " + std::to_string(d[1]) + ", " + std::to_string(d[2]));
+      if (d[0] != 0)
+        line(std::string(word) + " " + std::to_string(d[0]) + ", " + std::to_string(d[1]) + ", " +
+             std::to_string(d[2]));
     };
     auto number = [&](const char* word, uint32_t n) {
       if (n != 0) line(std::string(word) + " " + std::to_string(n));
@@ -387,8 +393,8 @@ std::string mnemonicText(const Instruction& i, const Module& m) {
   size_t k = 0;
   auto leads = [](Mod m) {
     return m == Mod::volatile_ || m == Mod::weak || m == Mod::mmio || m == Mod::relaxed || m == Mod::acquire ||
-           m == Mod::release || m == Mod::acq_rel || m == Mod::cta || m == Mod::cluster || m == Mod::gpu || m == Mod::sys ||
-           m == Mod::to || m == Mod::async || m == Mod::bulk;
+           m == Mod::release || m == Mod::acq_rel || m == Mod::cta || m == Mod::cluster || m == Mod::gpu ||
+           m == Mod::sys || m == Mod::to || m == Mod::async || m == Mod::bulk;
   };
   for (; k < i.mods.size() && leads(i.mods[k]); ++k) s += "." + std::string(name(i.mods[k]));
   for (const StateSpace space : {i.space, i.space2})

@@ -8,9 +8,13 @@ namespace {
 
 bool laneDependent(const Operand& o) {
   switch (o.special) {
-    case SpecialReg::tid: case SpecialReg::laneid: case SpecialReg::lanemask_eq: case SpecialReg::lanemask_le:
-    case SpecialReg::lanemask_lt: case SpecialReg::lanemask_ge: case SpecialReg::lanemask_gt:
-      return true;
+    case SpecialReg::tid:
+    case SpecialReg::laneid:
+    case SpecialReg::lanemask_eq:
+    case SpecialReg::lanemask_le:
+    case SpecialReg::lanemask_lt:
+    case SpecialReg::lanemask_ge:
+    case SpecialReg::lanemask_gt: return true;
     default: return false;
   }
 }
@@ -18,7 +22,11 @@ bool laneDependent(const Operand& o) {
 }  // namespace
 
 Uniformity::Uniformity(const Module&, const Function& f, const Cfg& cfg, const Liveness& liveness)
-    : function_(f), cfg_(cfg), liveness_(liveness), varying_(f.registers.size(), false), divergent_(cfg.blocks().size(), false) {
+    : function_(f),
+      cfg_(cfg),
+      liveness_(liveness),
+      varying_(f.registers.size(), false),
+      divergent_(cfg.blocks().size(), false) {
   for (const auto& p : f.params)
     if (p.regId != kNoId) varying_[p.regId] = true;
   while (spread()) {
@@ -48,23 +56,42 @@ bool Uniformity::sourcesUniform(const Instruction& i) const {
 
 bool Uniformity::resultVarying(const Instruction& i) const {
   switch (i.op) {
-    case Opcode::atom: case Opcode::match: case Opcode::shfl: case Opcode::call: case Opcode::mbarrier: case Opcode::tex:
-    case Opcode::tld4: case Opcode::suld: case Opcode::wmma: case Opcode::mma: case Opcode::ldmatrix: case Opcode::movmatrix:
-    case Opcode::wgmma: case Opcode::elect: case Opcode::alloca: case Opcode::tcgen05: case Opcode::stacksave:
-      return true;
-    case Opcode::activemask: case Opcode::bar: case Opcode::barrier: return false;
-    case Opcode::vote: case Opcode::redux:
+    case Opcode::atom:
+    case Opcode::match:
+    case Opcode::shfl:
+    case Opcode::call:
+    case Opcode::mbarrier:
+    case Opcode::tex:
+    case Opcode::tld4:
+    case Opcode::suld:
+    case Opcode::wmma:
+    case Opcode::mma:
+    case Opcode::ldmatrix:
+    case Opcode::movmatrix:
+    case Opcode::wgmma:
+    case Opcode::elect:
+    case Opcode::alloca:
+    case Opcode::tcgen05:
+    case Opcode::stacksave: return true;
+    case Opcode::activemask:
+    case Opcode::bar:
+    case Opcode::barrier: return false;
+    case Opcode::vote:
+    case Opcode::redux:
       // One answer for all lanes that name the same members.
       return i.has(Mod::sync) && !uniform(i.operands.back());
-    case Opcode::ld: case Opcode::ldu: {
+    case Opcode::ld:
+    case Opcode::ldu: {
       const Operand& address = i.operands[1];
       if (i.space == StateSpace::local) return true;
       if (i.has(Mod::volatile_) || i.has(Mod::relaxed) || i.has(Mod::acquire) || i.has(Mod::mmio)) return true;
       if (i.space == StateSpace::param || i.space == StateSpace::paramFunc || i.space == StateSpace::paramEntry) {
-        const bool kernelParameter = function_.isKernel && (address.ref == Operand::Ref::param || i.space == StateSpace::paramEntry);
+        const bool kernelParameter =
+            function_.isKernel && (address.ref == Operand::Ref::param || i.space == StateSpace::paramEntry);
         if (!kernelParameter && address.reg == kNoId) return true;
       }
-      if (address.ref == Operand::Ref::localVar && function_.variables[address.refId].space == StateSpace::local) return true;
+      if (address.ref == Operand::Ref::localVar && function_.variables[address.refId].space == StateSpace::local)
+        return true;
       return !uniform(address);
     }
     case Opcode::cvta:

@@ -19,7 +19,10 @@ struct Analysed {
   std::unique_ptr<Uniformity> uniformity;
 
   explicit Analysed(const std::string& body) {
-    auto r = parse(".version 8.0\n.target sm_80\n.address_size 64\n.const .u32 c[4];\n.entry k(.param .u64 ptr, .param .u32 n) {\n" + body + "\n}");
+    auto r = parse(
+        ".version 8.0\n.target sm_80\n.address_size 64\n.const .u32 c[4];\n.entry k(.param .u64 ptr, .param .u32 n) "
+        "{\n" +
+        body + "\n}");
     for (const auto& d : r.diagnostics) ADD_FAILURE() << format(d);
     module = std::move(r.module);
     f = &module.functions.at(0);

@@ -87,7 +87,8 @@ TEST(Link, DeclarationMustFit) {
 }
 
 TEST(Link, DynamicSharedMemoryIsOne) {
-  const auto r = linked(".extern .shared .align 4 .b8 s[];\n.entry a() { ret; }", ".extern .shared .align 16 .b8 s[];\n.entry b() { ret; }");
+  const auto r = linked(".extern .shared .align 4 .b8 s[];\n.entry a() { ret; }",
+                        ".extern .shared .align 16 .b8 s[];\n.entry b() { ret; }");
   ASSERT_TRUE(r.ok());
   ASSERT_EQ(r.module.variables.size(), 1u);
   EXPECT_EQ(r.module.variables[0].align, 16u);
@@ -95,7 +96,8 @@ TEST(Link, DynamicSharedMemoryIsOne) {
 }
 
 TEST(Link, AliasesAreFollowed) {
-  const auto r = linked(".visible .func g() { ret; }\n.visible .func h();\n.alias h, g;", ".extern .func h();\n.entry k() { call h; ret; }");
+  const auto r = linked(".visible .func g() { ret; }\n.visible .func h();\n.alias h, g;",
+                        ".extern .func h();\n.entry k() { call h; ret; }");
   ASSERT_TRUE(r.ok());
   const Function* k = r.module.findFunction("k");
   EXPECT_EQ(r.module.functions[k->body[0].operands[0].refId].name, "g");

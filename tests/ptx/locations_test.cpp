@@ -71,7 +71,8 @@ TEST(SourceMap, Lines) {
 
 TEST(SourceMap, SurvivesLinking) {
   auto a = parse(kText);
-  auto b = parse(".version 8.0\n.target sm_80\n.address_size 64\n.entry other() {\n.loc 1 5 1\nret; }\n.file 1 \"/src/z.cu\"\n");
+  auto b = parse(
+      ".version 8.0\n.target sm_80\n.address_size 64\n.entry other() {\n.loc 1 5 1\nret; }\n.file 1 \"/src/z.cu\"\n");
   std::vector<LinkInput> in;
   in.push_back({std::move(b.module), "b"});
   in.push_back({std::move(a.module), "a"});

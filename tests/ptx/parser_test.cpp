@@ -158,7 +158,8 @@ TEST(Parser, ScopesHideNames) {
 }
 
 TEST(Parser, WholeVectorRegisterIsItsComponents) {
-  const Function f = kernel(".reg .v2 .u32 v; .reg .b64 %rd<2>; mov.b64 %rd1, v; ld.global.v2.u32 v, [%rd1]; mov.b32 v.y, v.x;");
+  const Function f =
+      kernel(".reg .v2 .u32 v; .reg .b64 %rd<2>; mov.b64 %rd1, v; ld.global.v2.u32 v, [%rd1]; mov.b32 v.y, v.x;");
   const Operand& v = f.body[0].operands[1];
   ASSERT_EQ(v.kind, Operand::Kind::vector);
   ASSERT_EQ(v.elements.size(), 2u);

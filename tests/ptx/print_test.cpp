@@ -73,7 +73,8 @@ DONE:
 }
 
 TEST(Print, OneInstruction) {
-  const auto r = parse(kHeader + ".entry k() { .reg .b32 %r<3>; .reg .pred p, q; @p shfl.sync.idx.b32 %r1|q, %r2, 3, 31, -1; }");
+  const auto r =
+      parse(kHeader + ".entry k() { .reg .b32 %r<3>; .reg .pred p, q; @p shfl.sync.idx.b32 %r1|q, %r2, 3, 31, -1; }");
   const auto& f = r.module.functions.at(0);
   EXPECT_EQ(print(f.body.at(0), f, r.module), "@p shfl.sync.idx.b32 %r1|q, %r2, 3, 31, -1;");
   EXPECT_EQ(print(f.body[0].operands[0], f, r.module), "%r1|q");
@@ -114,7 +115,8 @@ TEST(Print, Variables) {
     .extern .func (.param .b32 r) vprintf(.param .b64 x, .param .b64 y);
     .weak .func .attribute(.unified(1, 2)) (.reg .b32 out) f(.reg .b32 in) .noreturn { mov.b32 out, in; trap; }
     .global .u64 fp = f;
-  )", "variables");
+  )",
+            "variables");
 }
 
 TEST(Print, CallsTablesAndLocations) {
@@ -147,7 +149,8 @@ TEST(Print, CallsTablesAndLocations) {
     $L__info_string0:
     .b8 95,90,0,95,89,0
     }
-  )", "calls");
+  )",
+            "calls");
 }
 
 TEST(Print, EverySeedOfTheFuzzer) {

@@ -85,7 +85,8 @@ class ModuleComparison {
     std::string s;
     for (; loc != kNoId; loc = m.locations[loc].inlinedAt) {
       const Location& l = m.locations[loc];
-      s += std::to_string(l.file) + ":" + std::to_string(l.line) + ":" + std::to_string(l.column) + " " + l.functionName + ";";
+      s += std::to_string(l.file) + ":" + std::to_string(l.line) + ":" + std::to_string(l.column) + " " +
+           l.functionName + ";";
     }
     return s;
   }

@@ -114,7 +114,8 @@ extern "C" __global__ void integers(long long* p, unsigned short h) {
 }
 )";
 
-void acceptCompiled(const std::string& text, const std::string& name, const std::string& ptxas, const std::string& arch, const Scratch& s) {
+void acceptCompiled(const std::string& text, const std::string& name, const std::string& ptxas, const std::string& arch,
+                    const Scratch& s) {
   const auto first = parse(text);
   for (const auto& d : first.diagnostics) ADD_FAILURE() << format(d, name);
   ASSERT_TRUE(first.ok());
@@ -125,7 +126,8 @@ void acceptCompiled(const std::string& text, const std::string& name, const std:
   for (const auto& d : second.diagnostics) ADD_FAILURE() << name << " printed: " << format(d);
   EXPECT_EQ(ModuleComparison(first.module, second.module).difference(), "") << name;
   if (!ptxas.empty()) {
-    EXPECT_EQ(shell(ptxas + " -arch=" + arch + " " + s.write("printed.ptx", printed) + " -o " + s.path("out.cubin")), 0) << printed;
+    EXPECT_EQ(shell(ptxas + " -arch=" + arch + " " + s.write("printed.ptx", printed) + " -o " + s.path("out.cubin")), 0)
+        << printed;
   }
 }
 
@@ -134,10 +136,12 @@ TEST(Toolkit, WhatNvccEmits) {
   if (nvcc.empty()) GTEST_SKIP() << "nvcc is not installed";
   const Scratch s;
   const std::string source = s.write("k.cu", kSource);
-  for (const char* options : {"-arch=compute_80", "-arch=compute_90 -lineinfo", "-arch=compute_80 -G", "-arch=compute_75 -rdc=true"}) {
+  for (const char* options :
+       {"-arch=compute_80", "-arch=compute_90 -lineinfo", "-arch=compute_80 -G", "-arch=compute_75 -rdc=true"}) {
     ASSERT_EQ(shell(nvcc + " " + options + " -ptx " + source + " -o " + s.path("k.ptx")), 0) << options;
     const std::string number = std::string(options).substr(14, 2);
-    acceptCompiled(slurp(s.path("k.ptx")), options, tool("ptxas"), "sm_" + number + (std::string(options).find("-rdc") != std::string::npos ? " -c" : ""), s);
+    acceptCompiled(slurp(s.path("k.ptx")), options, tool("ptxas"),
+                   "sm_" + number + (std::string(options).find("-rdc") != std::string::npos ? " -c" : ""), s);
   }
 }
 
@@ -147,8 +151,13 @@ TEST(Toolkit, WhatClangEmits) {
   const Scratch s;
   const std::string source = s.write("k.cu", kSource);
   for (const char* options : {"-O0", "-O2", "-O2 -g", "-O1 -gline-tables-only"}) {
-    ASSERT_EQ(shell(clang + " -x cuda -nocudainc -nocudalib --cuda-path=/nonexistent -Xclang -target-sdk-version=12.3 --cuda-device-only -S "
-                            "--cuda-gpu-arch=sm_80 " + std::string(options) + " " + source + " -o " + s.path("k.ptx")), 0) << options;
+    ASSERT_EQ(shell(clang +
+                    " -x cuda -nocudainc -nocudalib --cuda-path=/nonexistent -Xclang -target-sdk-version=12.3 "
+                    "--cuda-device-only -S "
+                    "--cuda-gpu-arch=sm_80 " +
+                    std::string(options) + " " + source + " -o " + s.path("k.ptx")),
+              0)
+        << options;
     acceptCompiled(slurp(s.path("k.ptx")), std::string("clang ") + options, tool("ptxas"), "sm_80", s);
   }
 }
@@ -160,21 +169,63 @@ TEST(Toolkit, SameVerdictsAsPtxas) {
   const std::string head =
       ".version 9.0\n.target sm_90a\n.address_size 64\n.global .u32 gv; .shared .u32 sv; .const .u32 cv;\n"
       ".func (.param .b32 r) fn(.param .b32 a) { ret; }\n.visible .entry k(.param .u64 p, .param .u32 n) {\n"
-      ".reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f32 %f<9>; .reg .f64 %d<9>; .reg .s32 %s<9>;\n"
+      ".reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f32 %f<9>; .reg .f64 %d<9>; .reg "
+      ".s32 %s<9>;\n"
       ".param .b32 pv;\n";
   for (const char* instruction : {
-           "add.s32 %r1, %r2, %rd1;", "add.s32 %r1, %s2, 5;", "add.f32 %f1, %f2, 1;", "add.f32 %f1, %r2, 1.0;", "add.u32 %f1, %r1, %r2;",
-           "add.u32 %r1, %tid.x, 1;", "mov.u32 %r1, %f1;", "mov.b32 %r1, %f1;", "mov.u32 %r1, %tid;", "mov.b32 %r1, 1.0;",
-           "ld.global.u64 %r1, [%rd1];", "ld.global.u32 %rd1, [%rd1];", "ld.global.u32 %f1, [%rd1];", "st.global.f32 [%rd1], 1;",
-           "st.global.f32 [%rd1], %r1;", "st.const.u32 [cv], %r1;", "ld.relaxed.global.u32 %r1, [%rd1];",
-           "cvt.f32.s32 %f1, %r1;", "cvt.rn.f32.s32 %f1, %r1;", "cvt.rn.f64.f32 %d1, %f1;", "cvt.u32.u16 %r1, %r2;", "cvt.rzi.s32.f32 %r1, %f1;",
-           "mul.s32 %r1, %r1, %r1;", "mul.wide.s32 %r1, %r1, %r1;", "mul.wide.s32 %rd1, %r1, %r1;", "div.f32 %f1, %f1, %f2;",
-           "setp.lt.b32 %p1, %r1, %r2;", "setp.eq.b32 %p1, %r1, %r2;", "setp.ltu.s32 %p1, %r1, %r2;", "selp.f32 %f1, %f2, %f3, %r1;",
-           "shl.b64 %rd1, %rd2, %rd1;", "shl.b64 %rd1, %rd2, %r1;", "atom.add.u32 _, [%rd1], 1;", "atom.exch.u32 %r1, [%rd1], %r2;",
-           "atom.cas.b32 %r1, [%rd1], %r2;", "red.exch.b32 [%rd1], %r2;", "bar.sync 16;", "bar.sync 15;", "fence.sc;", "fence.sc.cta;",
-           "vote.ballot.b32 %r1, %p1;", "vote.sync.ballot.b32 %r1, !%p1, -1;", "shfl.sync.down.b32 _|%p1, %r2, 1, 31, -1;",
-           "call (pv), fn, (pv);", "call (pv), fn, (pv, pv);", "foo %r1;", "ld.global.xyz.u32 %r1, [%rd1];", "add.s32 %r1, %r9, 1;",
-           "bra NOWHERE;", "ret 1;", "add.s32 %r1, %r2;", "mov.f32 %f1, 0f3F80;", "max.f32 %f1, %f2, %f3, %f4;",
+           "add.s32 %r1, %r2, %rd1;",
+           "add.s32 %r1, %s2, 5;",
+           "add.f32 %f1, %f2, 1;",
+           "add.f32 %f1, %r2, 1.0;",
+           "add.u32 %f1, %r1, %r2;",
+           "add.u32 %r1, %tid.x, 1;",
+           "mov.u32 %r1, %f1;",
+           "mov.b32 %r1, %f1;",
+           "mov.u32 %r1, %tid;",
+           "mov.b32 %r1, 1.0;",
+           "ld.global.u64 %r1, [%rd1];",
+           "ld.global.u32 %rd1, [%rd1];",
+           "ld.global.u32 %f1, [%rd1];",
+           "st.global.f32 [%rd1], 1;",
+           "st.global.f32 [%rd1], %r1;",
+           "st.const.u32 [cv], %r1;",
+           "ld.relaxed.global.u32 %r1, [%rd1];",
+           "cvt.f32.s32 %f1, %r1;",
+           "cvt.rn.f32.s32 %f1, %r1;",
+           "cvt.rn.f64.f32 %d1, %f1;",
+           "cvt.u32.u16 %r1, %r2;",
+           "cvt.rzi.s32.f32 %r1, %f1;",
+           "mul.s32 %r1, %r1, %r1;",
+           "mul.wide.s32 %r1, %r1, %r1;",
+           "mul.wide.s32 %rd1, %r1, %r1;",
+           "div.f32 %f1, %f1, %f2;",
+           "setp.lt.b32 %p1, %r1, %r2;",
+           "setp.eq.b32 %p1, %r1, %r2;",
+           "setp.ltu.s32 %p1, %r1, %r2;",
+           "selp.f32 %f1, %f2, %f3, %r1;",
+           "shl.b64 %rd1, %rd2, %rd1;",
+           "shl.b64 %rd1, %rd2, %r1;",
+           "atom.add.u32 _, [%rd1], 1;",
+           "atom.exch.u32 %r1, [%rd1], %r2;",
+           "atom.cas.b32 %r1, [%rd1], %r2;",
+           "red.exch.b32 [%rd1], %r2;",
+           "bar.sync 16;",
+           "bar.sync 15;",
+           "fence.sc;",
+           "fence.sc.cta;",
+           "vote.ballot.b32 %r1, %p1;",
+           "vote.sync.ballot.b32 %r1, !%p1, -1;",
+           "shfl.sync.down.b32 _|%p1, %r2, 1, 31, -1;",
+           "call (pv), fn, (pv);",
+           "call (pv), fn, (pv, pv);",
+           "foo %r1;",
+           "ld.global.xyz.u32 %r1, [%rd1];",
+           "add.s32 %r1, %r9, 1;",
+           "bra NOWHERE;",
+           "ret 1;",
+           "add.s32 %r1, %r2;",
+           "mov.f32 %f1, 0f3F80;",
+           "max.f32 %f1, %f2, %f3, %f4;",
        }) {
     const std::string text = head + instruction + "\nret;\n}\n";
     auto ours = parse(text);
