@@ -198,9 +198,12 @@ SONDE_MATH_FN T splitExponent(T x, int *e) {
 
 /* ----------------------------------------------------------- exponential -- */
 
-/* exp(r) - 1 for |r| <= ln(2)/2, with its tail. */
+/* exp(r + low) - 1 for |r| <= ln(2)/2, with its tail. */
 template <typename T>
-SONDE_MATH_FN Pair<T> expm1Reduced(T r, T low) {
+SONDE_MATH_FN Pair<T> expm1Reduced(T start, T rest) {
+  // The rest may be far above the last bit of the start.
+  Pair<T> whole = sum(start, rest);
+  T r = whole.high, low = fused(whole.low, whole.high, whole.low);
   T tail = fused(r * r, polynomial<Exp>(r), low);
   return quickSum(r, tail);
 }
@@ -261,6 +264,10 @@ SONDE_MATH_FN T expm1(T x) {
   if (n == 0) return e.high + e.low;
   // 2^n (1 + e) - 1; at the top 2^n itself would overflow.
   T half = powerOfTwo<T>((int)n - 1);
+  if (n > 20) {  // the 1 is small by now, and half - 1/2 may not be exact
+    Pair<T> s = sum(half, half * e.high);
+    return (s.high + ((s.low + half * e.low) - (T)0.5)) * 2;
+  }
   Pair<T> s = sum(half - (T)0.5, half * e.high);
   return (s.high + (s.low + half * e.low)) * 2;
 }
@@ -674,16 +681,18 @@ SONDE_MATH_FN T acos(T x) {
 
 /* ------------------------------------------------------------ hyperbolic -- */
 
+/* exp(a) / 2 without the overflow of exp(a); a is large. */
+template <typename T>
+SONDE_MATH_FN T halfExp(T a) {
+  Pair<T> s = sum(a, -Ln2<T>::at(0));
+  return expPair(s.high, s.low - Ln2<T>::at(1));
+}
 template <typename T>
 SONDE_MATH_FN T sinh(T x) {
   T a = absolute(x);
   if (isNan(x) || a == infinity<T>() || x == 0) return x;
   T half = withSign((T)0.5, x);
-  if (a > (sizeof(T) == 8 ? (T)40 : (T)20)) {
-    // exp(a) / 2 without its overflow.
-    T e = expPair(a * (T)0.5, (T)0);
-    return half * e * e;
-  }
+  if (a > (sizeof(T) == 8 ? (T)40 : (T)20)) return withSign(halfExp(a), x);
   T t = expm1(a);
   return a < 1 ? half * (2 * t - t * t / (t + 1)) : half * (t + t / (t + 1));
 }
@@ -691,12 +700,14 @@ template <typename T>
 SONDE_MATH_FN T cosh(T x) {
   T a = absolute(x);
   if (isNan(x)) return x;
-  if (a > (sizeof(T) == 8 ? (T)40 : (T)20)) {
-    T e = expPair(a * (T)0.5, (T)0);
-    return (T)0.5 * e * e;
-  }
-  T e = exp(a);
-  return fused((T)0.5, e, (T)0.5 / e);
+  if (a > (sizeof(T) == 8 ? (T)40 : (T)20)) return halfExp(a);
+  // exp(a) / 2 as a pair, and its small companion.
+  T n = nearest(a * Log2e<T>::at(0));
+  T r = fused(-n, Ln2<T>::at(0), a);
+  Pair<T> e = expm1Reduced(r, -n * Ln2<T>::at(1));
+  T half = powerOfTwo<T>((int)n - 1);
+  Pair<T> s = quickSum(half, half * e.high);
+  return s.high + (fused(half, e.low, s.low) + (T)0.25 / s.high);
 }
 template <typename T>
 SONDE_MATH_FN T tanh(T x) {

@@ -166,7 +166,7 @@ template <typename T>
 SONDE_MATH_FN T erfc(T x) {
   if (isNan(x)) return x;
   T a = absolute(x);
-  if (a < (T)0.5) return 1 - x * polynomial<Erf>(x * x);
+  if (a < (T)0.5) return 1 - fused(x, polynomial<Erf>(x * x), x);
   T tail = a > (sizeof(T) == 8 ? (T)27.3 : (T)10.1) ? (T)0 : gauss(a) * erfcxPositive(a);
   return x > 0 ? tail : 2 - tail;
 }
@@ -174,7 +174,7 @@ template <typename T>
 SONDE_MATH_FN T erf(T x) {
   if (isNan(x)) return x;
   T a = absolute(x);
-  if (a < (T)0.95) return x * polynomial<Erf>(x * x);
+  if (a < (T)0.95) return fused(x, polynomial<Erf>(x * x), x);
   if (a > (T)6.1) return withSign((T)1, x);
   return withSign(1 - gauss(a) * erfcxPositive(a), x);
 }
@@ -201,12 +201,6 @@ SONDE_MATH_FN double erfcinvLower(double p) {
   }
   return y;
 }
-SONDE_MATH_FN double erfcinv(double p) {
-  if (isNan(p) || p < 0 || p > 2) return quietNan<double>();
-  if (p == 0) return infinity<double>();
-  if (p == 2) return -infinity<double>();
-  return p <= 1 ? erfcinvLower(p) : -erfcinvLower(2 - p);
-}
 SONDE_MATH_FN double erfinv(double x) {
   double a = absolute(x);
   if (!(a <= 1)) return quietNan<double>();
@@ -220,6 +214,13 @@ SONDE_MATH_FN double erfinv(double x) {
     y -= step / fused(y, step, 1.0);
   }
   return withSign(y, x);
+}
+SONDE_MATH_FN double erfcinv(double p) {
+  if (isNan(p) || p < 0 || p > 2) return quietNan<double>();
+  if (p == 0) return infinity<double>();
+  if (p == 2) return -infinity<double>();
+  if (p >= 0.5 && p <= 1.5) return erfinv(1 - p);  // the difference is exact
+  return p <= 1 ? erfcinvLower(p) : -erfcinvLower(2 - p);
 }
 SONDE_MATH_FN float erfcinv(float p) { return (float)erfcinv((double)p); }
 SONDE_MATH_FN float erfinv(float x) { return (float)erfinv((double)x); }

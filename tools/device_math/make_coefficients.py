@@ -109,7 +109,7 @@ def erfcx_scaled(q):
 
 def erf_tail(z):
     x = sqrt(abs(z)) if z else mpf("1e-20")
-    return mpmath.erf(x) / x
+    return mpmath.erf(x) / x - 1
 
 
 def split(value, parts, bits):
@@ -141,7 +141,7 @@ def main():
         emit("kLog" + tag, fit(log_tail2, 0, mpf("0.02945"), log_n), kind)
         emit("kAtan" + tag, fit(atan_tail, 0, mpf("0.1717"), atan_n), kind)
         emit("kAsin" + tag, fit(asin_tail, 0, mpf("0.2501"), asin_n), kind)
-        emit("kErf" + tag, fit(erf_tail, 0, mpf("1.0"), 13 if tag == "D" else 6), kind)
+        emit("kErf" + tag, fit(erf_tail, 0, mpf("1.0"), 13 if tag == "D" else 7), kind)
         emit("kErfcx" + tag, fit(erfcx_scaled, -1, mpf("0.9999"), 24 if tag == "D" else 11), kind)
         emit("kHalfPi" + tag, split(pi / 2, 4, bits), kind)
         emit("kPi" + tag, split(pi, 2, bits), kind)
