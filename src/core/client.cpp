@@ -36,7 +36,7 @@ void begin(Client& client, const CallerObject& object) {
   client.contexts = nullptr;
   client.clock = nullptr;
   client.systemThreadIds = false;
-  client.latencyTimestamps = client.eventTimestamps = client.allSyncRecords = client.allocationSource = false;
+  client.latencyTimestamps = client.eventTimestamps = client.allSyncRecords = false;
   client.launchAttributes = false;
   client.buffers = nullptr;
   client.perThreadBuffers = true;
@@ -65,9 +65,20 @@ Client* findByBase(uintptr_t base) {
   return nullptr;
 }
 
+Client* onlyClient() {
+  Client* only = nullptr;
+  for (uint32_t i = 0; i < kMaxClients; ++i) {
+    if (!clients()[i].inUse()) continue;
+    if (only != nullptr) return nullptr;
+    only = &clients()[i];
+  }
+  return only;
+}
+
 Client* findClient(const void* returnAddress, bool create) {
   ThreadState& thread = threadState();
-  const auto address = reinterpret_cast<uintptr_t>(returnAddress);
+  const void* code = singleClient() ? nullptr : callingCode(returnAddress);
+  const auto address = reinterpret_cast<uintptr_t>(code);
   if (address >= thread.callerBegin && address < thread.callerEnd) {
     Client& client = clients()[thread.callerClient];
     if (client.generation.load(std::memory_order_acquire) == thread.callerGeneration) return &client;
@@ -76,15 +87,18 @@ Client* findClient(const void* returnAddress, bool create) {
   if (singleClient()) {
     object.end = UINTPTR_MAX;
   } else {
-    object = findCaller(returnAddress);
+    object = findCaller(code);
   }
   Client* client;
   {
     std::lock_guard lock(registryMutex());
     client = findByBase(object.base);
   }
+  if (client == nullptr && (!create || isSystemLibrary(object))) {
+    client = onlyClient();
+    if (client != nullptr || !create) return client;
+  }
   if (client == nullptr) {
-    if (!create) return nullptr;
     // From now on its callbacks must stay callable.
     pinCaller(object);
     std::lock_guard lock(registryMutex());
@@ -124,16 +138,6 @@ Client* callingClient(const void* returnAddress) {
 }
 
 Client* existingClient(const void* returnAddress) { return findClient(returnAddress, false); }
-
-Layouts layoutsForStranger() {
-  const Client* only = nullptr;
-  for (uint32_t i = 0; i < kMaxClients; ++i) {
-    if (!clients()[i].inUse()) continue;
-    if (only != nullptr) return Layouts{};
-    only = &clients()[i];
-  }
-  return only != nullptr ? only->layouts : Layouts{};
-}
 
 void finalizeClient(Client* client) {
   if (client == nullptr || !client->inUse()) return;

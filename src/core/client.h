@@ -90,7 +90,7 @@ struct Client {
   std::vector<uint8_t> apiRecordOn[3];  // by domain (driver, runtime) and cbid
   std::atomic<ClientClock*> clock{nullptr};
   std::atomic<bool> systemThreadIds{false};
-  std::atomic<bool> latencyTimestamps{false}, eventTimestamps{false}, allSyncRecords{false}, allocationSource{false};
+  std::atomic<bool> latencyTimestamps{false}, eventTimestamps{false}, allSyncRecords{false};
   std::atomic<bool> launchAttributes{false};
   std::atomic<const BufferCallbacks*> buffers{nullptr};
   Layouts layouts;  // written under deliveryMutex
@@ -180,10 +180,6 @@ struct Client {
   ThreadQueue* openQueue(ThreadState& thread, uint32_t g);
   void requestDelivery();
 };
-
-// The layouts to assume when an object that is no client reads records: those
-// of the only client, or the newest.
-Layouts layoutsForStranger();
 
 // All slots, used or not; never destroyed.
 Client* clients();

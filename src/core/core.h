@@ -33,7 +33,8 @@ void providePlatform(const SondePlatform* platform);
 // The client that a call with this return address comes from, made when there
 // is none. nullptr: too many clients.
 Client* callingClient(const void* returnAddress);
-// The same, but nullptr when it is not a client yet.
+// The same, but a caller that is not a client yet gets the only client there
+// is; nullptr when there is none or several.
 Client* existingClient(const void* returnAddress);
 // Ends a client: delivers what it has, forgets everything it set.
 void finalizeClient(Client* client);

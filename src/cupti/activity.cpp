@@ -39,18 +39,28 @@ CUptiResult registerCallbacks(Client* client, CUpti_BuffersCallbackRequestFunc r
   return CUPTI_SUCCESS;
 }
 
+void flushOne(Client& client, uint32_t flag) {
+  // The 6.5 manual promises that the work itself is waited for.
+  if (client.manual6050) attachedPlatform()->synchronizeAll();
+  const uint64_t start = now();
+  if ((flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0) reportUnfinished(client);
+  deliver(client, Deliver::kEverything);
+  reportFlush(client, start);
+}
+
+// `client` is nullptr when the caller is none and there are several: all of
+// them are flushed then.
 CUptiResult flush(Client* client, uint32_t flag) {
   if (requirePlatform() == nullptr) return CUPTI_ERROR_UNKNOWN;
-  if (client == nullptr || client->buffers.load() == nullptr) {
-    return fail(CUPTI_ERROR_INVALID_OPERATION, "no buffer callbacks: call cuptiActivityRegisterCallbacks before flushing");
+  bool any = false;
+  for (uint32_t i = 0; i < kMaxClients; ++i) {
+    Client& one = clients()[i];
+    if ((client != nullptr && client != &one) || !one.inUse() || one.buffers.load() == nullptr) continue;
+    flushOne(one, flag);
+    any = true;
   }
-  // The 6.5 manual promises that the work itself is waited for.
-  if (client->manual6050) attachedPlatform()->synchronizeAll();
-  const uint64_t start = now();
-  if ((flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0) reportUnfinished(*client);
-  deliver(*client, Deliver::kEverything);
-  reportFlush(*client, start);
-  return CUPTI_SUCCESS;
+  if (any) return CUPTI_SUCCESS;
+  return fail(CUPTI_ERROR_INVALID_OPERATION, "no buffer callbacks: call cuptiActivityRegisterCallbacks before flushing");
 }
 
 }  // namespace
@@ -135,7 +145,7 @@ CUptiResult CUPTIAPI cuptiActivityGetNextRecord(uint8_t* buffer, size_t validBuf
     return fail(CUPTI_ERROR_INVALID_PARAMETER, "%s is NULL", buffer == nullptr ? "buffer" : "record");
   }
   const Client* client = existingClient(SONDE_CALLER());
-  const Layouts layouts = client != nullptr ? client->layouts : layoutsForStranger();
+  const Layouts layouts = client != nullptr ? client->layouts : Layouts{};
   auto sizeAt = [&](size_t offset) -> uint32_t {
     uint32_t kind;
     if (validBufferSizeBytes - offset < sizeof kind) return 0;

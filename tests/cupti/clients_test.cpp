@@ -144,6 +144,28 @@ TEST_F(Clients, LayoutsBelongToTheClient) {
   EXPECT_EQ(0, old.call("pluginFinalize"));
 }
 
+// The callers of these functions are the plugin, although no frame of it is
+// left when the library is entered. The calls are direct ones.
+extern "C" int pluginFlushByJump();
+extern "C" int pluginEnableByJump(uint32_t kind);
+
+TEST_F(Clients, AJumpIntoTheLibraryIsItsObjectsCall) {
+  Plugin linked(PLUGIN_LINKED);
+  collector_.start();
+  ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME));
+  ASSERT_EQ(0, linked.call("pluginStart", kRuntime));
+  const int enabled = pluginEnableByJump(kKernel);
+  EXPECT_EQ(0, enabled);
+  const uint32_t calls = linked.records(kRuntime), kernels = linked.records(kKernel);
+  work(2, 3);
+  const int flushed = pluginFlushByJump();
+  EXPECT_EQ(0, flushed);
+  EXPECT_EQ(calls + 2, linked.records(kRuntime));
+  EXPECT_EQ(kernels + 3, linked.records(kKernel));
+  EXPECT_EQ(2u, collector_.flush().size());  // no kernels here
+  EXPECT_EQ(0, linked.call("pluginFinalize"));
+}
+
 // The records of a client that was closed with dlclose still go to it: its code
 // stays mapped.
 TEST_F(Clients, ClosingAClientsObjectIsHarmless) {
