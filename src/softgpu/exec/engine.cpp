@@ -3,6 +3,7 @@
 // Worker threads and the life of a grid.
 #include <sched.h>
 #include <unistd.h>
+#include <xmmintrin.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -123,9 +124,23 @@ void EngineImpl::workerMain(State& state) {
   }
 }
 
+// Compiled code counts on rounding to nearest and on subnormal numbers, whatever
+// the application has set for its threads (workers inherit that).
+class DeviceFloatControl {
+ public:
+  DeviceFloatControl() : saved_(_mm_getcsr()) { _mm_setcsr(0x1f80); }   // all exceptions masked
+  ~DeviceFloatControl() { _mm_setcsr(saved_); }
+  DeviceFloatControl(const DeviceFloatControl&) = delete;
+  DeviceFloatControl& operator=(const DeviceFloatControl&) = delete;
+
+ private:
+  unsigned saved_;
+};
+
 // Takes blocks until there are none left. A block that only waits (for another
 // block, say) does not keep the others of its thread from starting.
 void EngineImpl::runBlocks(GridRun& grid, bool) {
+  const DeviceFloatControl floatControl;
   WorkerContext& context = threadContext();
   const bool counting = grid.request->count != CountLevel::off && grid.request->counters;
   uint64_t* row = nullptr;
