@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// compile_ptx FILE…: compiles every kernel of PTX files and prints how long
-// each took, or why it cannot be compiled. Uses no cache.
+// compile_ptx [--plain] FILE…: compiles every kernel of PTX files, plain and
+// counting, and prints how long each took, or why it cannot be compiled. Uses no
+// cache.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -15,7 +16,12 @@ int main(int argc, char** argv) {
   model::DeviceModel device;
   device.ccMajor = 12;
   int failed = 0;
+  bool plain = false;
   for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) == "--plain") {
+      plain = true;
+      continue;
+    }
     std::ifstream in(argv[i]);
     std::stringstream text;
     text << in.rdbuf();
@@ -30,6 +36,7 @@ int main(int argc, char** argv) {
     }
     for (uint32_t k = 0; k < loaded.program->kernels().size(); ++k) {
       for (auto level : {exec::CountLevel::off, exec::CountLevel::requests}) {
+        if (plain && level != exec::CountLevel::off) break;
         const auto info = exec::Engine::get().compile(*loaded.program, k, level);
         const auto& kernel = loaded.program->kernels()[k];
         if (info.error) {
