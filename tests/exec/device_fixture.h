@@ -45,7 +45,7 @@ struct Packer {
   std::vector<std::byte> bytes;
   template <class T>
   void put(T value) {
-    const size_t at = (bytes.size() + sizeof(T) - 1) / sizeof(T) * sizeof(T);
+    const size_t at = (bytes.size() + alignof(T) - 1) / alignof(T) * alignof(T);
     bytes.resize(at + sizeof(T));
     std::memcpy(bytes.data() + at, &value, sizeof(T));
   }

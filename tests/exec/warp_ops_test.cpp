@@ -345,5 +345,172 @@ $end:
   for (uint32_t i = 0; i < 128; ++i) EXPECT_EQ(out[i], 2040u) << i;
 }
 
+TEST(WarpOps, MbarrierPhases) {
+  // Warp 0 waits for the phase that all 64 threads complete by arriving; then
+  // everybody reads what thread 63 wrote before it arrived.
+  Kernels k(kHead + R"(
+.visible .entry k(.param .u64 out)
+{
+  .reg .pred %p<4>;
+  .reg .b32 %r<10>;
+  .reg .b64 %rd<8>;
+  .shared .align 8 .b64 bar;
+  .shared .align 4 .b32 value;
+  ld.param.u64 %rd1, [out];
+  mov.u32 %r1, %tid.x;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra $ready;
+  mbarrier.init.shared.b64 [bar], 64;
+$ready:
+  bar.sync 0;
+  setp.ne.u32 %p1, %r1, 63;
+  @%p1 bra $arrive;
+  mov.u32 %r2, 77;
+  st.shared.u32 [value], %r2;
+$arrive:
+  mbarrier.arrive.shared.b64 %rd2, [bar];
+$wait:
+  mbarrier.try_wait.shared.b64 %p2, [bar], %rd2;
+  @!%p2 bra $wait;
+  ld.shared.u32 %r3, [value];
+  // Phase 0 is over, phase 1 is not.
+  mbarrier.test_wait.parity.shared.b64 %p3, [bar], 0;
+  selp.b32 %r4, 100, 0, %p3;
+  mbarrier.test_wait.parity.shared.b64 %p3, [bar], 1;
+  selp.b32 %r5, 1000, 0, %p3;
+  add.u32 %r3, %r3, %r4;
+  add.u32 %r3, %r3, %r5;
+  mul.wide.u32 %rd3, %r1, 4;
+  add.u64 %rd4, %rd1, %rd3;
+  st.global.u32 [%rd4], %r3;
+  ret;
+}
+)");
+  DeviceArray<uint32_t> out(64);
+  const LaunchOutcome r = k.run("k", {2}, {64}, out.address);
+  ASSERT_EQ(r.error, 0) << r.message;
+  for (uint32_t i = 0; i < 64; ++i) EXPECT_EQ(out[i], 177u) << i;
+}
+
+TEST(WarpOps, CooperativeGridWaitsForAllItsBlocks) {
+  // Each block adds one and waits until all 40 have: more blocks than threads.
+  Kernels k(kHead + R"(
+.visible .entry k(.param .u64 counter, .param .u64 out)
+{
+  .reg .pred %p<4>;
+  .reg .b32 %r<10>;
+  .reg .b64 %rd<8>;
+  ld.param.u64 %rd1, [counter];
+  ld.param.u64 %rd2, [out];
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, %ctaid.x;
+  mov.u32 %r3, %nctaid.x;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra $meet;
+  red.release.gpu.global.add.u32 [%rd1], 1;
+$wait:
+  ld.acquire.gpu.global.u32 %r4, [%rd1];
+  setp.lt.u32 %p2, %r4, %r3;
+  @%p2 bra $wait;
+$meet:
+  bar.sync 0;
+  ld.volatile.global.u32 %r5, [%rd1];
+  mul.wide.u32 %rd3, %r2, 4;
+  add.u64 %rd4, %rd2, %rd3;
+  st.global.u32 [%rd4], %r5;
+  ret;
+}
+)");
+  for (bool cooperative : {true, false}) {
+    DeviceArray<uint32_t> counter(1), out(40);
+    k.cooperative = cooperative;
+    const LaunchOutcome r = k.run("k", {40}, {64}, counter.address, out.address);
+    ASSERT_EQ(r.error, 0) << r.message;
+    for (uint32_t i = 0; i < 40; ++i) EXPECT_EQ(out[i], 40u) << i;
+  }
+}
+
+TEST(WarpOps, LanesLeaveInTheMiddle) {
+  // Lanes below 8 exit at once; of the rest the odd ones go round a loop with a
+  // continue until their own count, and lane 20 returns out of it.
+  auto r = runWarp(oneWarp(R"(
+  setp.lt.u32 %p1, %lane, 8;
+  @%p1 exit;
+  mov.u32 %r1, 0;
+  mov.u32 %r2, 0;
+  and.b32 %r3, %lane, 1;
+  setp.eq.u32 %p2, %r3, 0;
+$loop:
+  add.u32 %r2, %r2, 1;
+  setp.gt.u32 %p3, %r2, %lane;
+  @%p3 bra $out;
+  and.b32 %r4, %r2, 1;
+  setp.eq.u32 %p4, %r4, 0;
+  @%p4 bra $loop;
+  setp.eq.u32 %p5, %lane, 20;
+  setp.eq.and.u32 %p6, %r2, 11, %p5;
+  @%p6 ret;
+  @%p2 add.u32 %r1, %r1, %r2;
+  @!%p2 add.u32 %r1, %r1, 1;
+  bra.uni $loop;
+$out:
+)"));
+  for (uint32_t l = 0; l < 32; ++l) {
+    uint32_t sum = 0;
+    for (uint32_t i = 1; i <= l; i += 2) sum += l % 2 ? 1 : i;
+    EXPECT_EQ(r[l], l < 8 || l == 20 ? 0xdeadbeef : sum) << l;
+  }
+}
+
+TEST(WarpOps, IndexedBranch) {
+  auto r = runWarp(oneWarp(R"(
+  and.b32 %r2, %lane, 3;
+  mov.u32 %r1, 0;
+  $targets: .branchtargets $a, $b, $c, $d;
+  brx.idx %r2, $targets;
+$d:
+  add.u32 %r1, %r1, 1000;
+$c:
+  add.u32 %r1, %r1, 100;
+  bra.uni $end;
+$b:
+  add.u32 %r1, %r1, 10;
+$a:
+  add.u32 %r1, %r1, 1;
+$end:
+)"));
+  const uint32_t want[] = {1, 11, 100, 1100};
+  for (uint32_t l = 0; l < 32; ++l) EXPECT_EQ(r[l], want[l & 3]) << l;
+}
+
+TEST(WarpOps, ParametersByAddress) {
+  Kernels k(kHead + R"(
+.visible .entry k(.param .u64 out, .param .align 4 .b8 table[32])
+{
+  .reg .b32 %r<6>;
+  .reg .b64 %rd<8>;
+  ld.param.u64 %rd1, [out];
+  mov.b64 %rd2, table;
+  cvta.param.u64 %rd3, %rd2;
+  mov.u32 %r1, %tid.x;
+  and.b32 %r2, %r1, 7;
+  mul.wide.u32 %rd4, %r2, 4;
+  add.u64 %rd5, %rd3, %rd4;
+  ld.u32 %r3, [%rd5];
+  mul.wide.u32 %rd6, %r1, 4;
+  add.u64 %rd7, %rd1, %rd6;
+  st.global.u32 [%rd7], %r3;
+  ret;
+}
+)");
+  DeviceArray<uint32_t> out(32);
+  struct Table {
+    uint32_t v[8] = {3, 1, 4, 1, 5, 9, 2, 6};
+  } t;
+  const LaunchOutcome r = k.run("k", {1}, {32}, out.address, t);
+  ASSERT_EQ(r.error, 0) << r.message;
+  for (uint32_t i = 0; i < 32; ++i) EXPECT_EQ(out[i], t.v[i & 7]) << i;
+}
+
 }  // namespace
 }  // namespace sonde::softgpu::exec

@@ -9,4 +9,6 @@ namespace sonde::softgpu::exec {
 // helpers (kAbiVersion).
 enum class AtomicOp : uint8_t { add, min, max, bitAnd, bitOr, bitXor, exch, cas, inc, dec };
 
+enum class MbarrierOp : uint8_t { init, arrive, arriveExpect, arriveDrop, expect, complete, testState, testParity };
+
 }  // namespace sonde::softgpu::exec

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "platform/clock.h"
+#include "softgpu/exec/cost_model.h"
 #include "softgpu/exec/cta.h"
 #include "softgpu/exec/device_memory.h"
 #include "softgpu/exec/faults.h"
@@ -280,9 +281,15 @@ LaunchOutcome EngineImpl::run(const LaunchRequest& request) {
     out.instances = std::max(out.instances, grid.smCount);
     if (out.values.size() < size_t{out.instances} * kRawCounterCount) out.values.resize(size_t{out.instances} * kRawCounterCount);
     const uint64_t slots = grid.kernel->counters.slots;
+    std::vector<uint64_t> raw(size_t{grid.smCount} * kRawCounterCount);
     for (const auto& row : grid.counterRows)
       for (uint32_t sm = 0; sm < grid.smCount; ++sm)
-        grid.kernel->counters.fold(row.get() + sm * slots, out.values.data() + size_t{sm} * kRawCounterCount);
+        grid.kernel->counters.fold(row.get() + sm * slots, raw.data() + size_t{sm} * kRawCounterCount);
+    if (request.device)
+      grid.outcome.cycles = applyCostModel(raw, grid.smCount, *request.device,
+                                           occupancy(program, request.kernel, grid.threadsPerBlock, request.dynamicSharedBytes, *request.device) *
+                                               grid.warpsPerBlock);
+    for (size_t i = 0; i < raw.size(); ++i) out.values[i] += raw[i];
   }
   if (!grid.printed.empty() && request.print) {
     std::sort(grid.printed.begin(), grid.printed.end(), [](const auto& a, const auto& b) { return a.block < b.block; });

@@ -79,25 +79,37 @@ SONDE_DEVICE_CODE void loadLanes(WarpState* w, const uint64_t* addresses, uint32
 #if defined(__x86_64__)
 #define SONDE_AVX512 __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq"), no_sanitize("address", "thread", "undefined")))
 
-// Lanes (of 8) whose generic address is outside the window or misaligned.
-SONDE_AVX512 inline __mmask8 outside(const WarpState* w, __m512i address, unsigned shift) {
-  const __m512i distance = _mm512_sub_epi64(address, _mm512_set1_epi64(static_cast<int64_t>(w->windowBase)));
-  const __m512i turned = _mm512_rorv_epi64(distance, _mm512_set1_epi64(shift));
-  return _mm512_cmpge_epu64_mask(turned, _mm512_set1_epi64(static_cast<int64_t>(w->windowSize >> shift)));
+// Where a shared or generic access of the lanes lies, and which lanes (a mask)
+// leave their space or are misaligned.
+struct Row512 {
+  __m512i at[4];
+  uint32_t bad = 0;
+};
+
+SONDE_AVX512 inline Row512 locate512(const WarpState* w, const uint64_t* addresses, const Access& a) {
+  Row512 row;
+  const auto shift = static_cast<unsigned>(__builtin_ctz(a.bytes * a.count));
+  const bool shared = a.space == 1;
+  const __m512i base = _mm512_set1_epi64(static_cast<int64_t>(shared ? 0 : w->windowBase));
+  const __m512i limit = _mm512_set1_epi64(static_cast<int64_t>((shared ? w->totalSharedBytes : w->windowSize) >> shift));
+  const __m512i move = _mm512_set1_epi64(static_cast<int64_t>(w->deviceDelta + (shared ? w->sharedBase : 0)));
+  const __m512i turn = _mm512_set1_epi64(shift);
+  for (int i = 0; i < 4; ++i) {
+    const __m512i address = _mm512_load_si512(addresses + 8 * i);
+    // Rotating makes a misaligned distance a huge one.
+    const __m512i distance = _mm512_rorv_epi64(_mm512_sub_epi64(address, base), turn);
+    row.bad |= uint32_t{_mm512_cmpge_epu64_mask(distance, limit)} << (8 * i);
+    row.at[i] = _mm512_add_epi64(address, move);
+  }
+  return row;
 }
 
 SONDE_AVX512 void loadLanes512(WarpState* w, const uint64_t* addresses, uint32_t mask, uint32_t description, void* out) {
   const Access a(description);
-  if (a.space != 0 || a.bytes < 4) return loadLanes(w, addresses, mask, description, out);
-  const auto shift = static_cast<unsigned>(__builtin_ctz(a.bytes * a.count));
-  __m512i at[4];
-  uint32_t bad = 0;
-  for (int i = 0; i < 4; ++i) {
-    at[i] = _mm512_load_si512(addresses + 8 * i);
-    bad |= uint32_t{outside(w, at[i], shift)} << (8 * i);
-    at[i] = _mm512_add_epi64(at[i], _mm512_set1_epi64(static_cast<int64_t>(w->deviceDelta)));
-  }
-  if (bad & mask) return loadLanes(w, addresses, mask, description, out);
+  if (a.space > 1 || a.bytes < 4) return loadLanes(w, addresses, mask, description, out);
+  const Row512 row = locate512(w, addresses, a);
+  const __m512i* at = row.at;
+  if (row.bad & mask) return loadLanes(w, addresses, mask, description, out);
   for (uint32_t e = 0; e < a.count; ++e) {
     const char* base = reinterpret_cast<const char*>(0) + e * a.bytes;
     for (int i = 0; i < 4; ++i) {
@@ -115,16 +127,10 @@ SONDE_DEVICE_CODE void storeLanes(WarpState* w, const uint64_t* addresses, uint3
 
 SONDE_AVX512 void storeLanes512(WarpState* w, const uint64_t* addresses, uint32_t mask, uint32_t description, const void* in) {
   const Access a(description);
-  if (a.space != 0 || a.bytes < 4) return storeLanes(w, addresses, mask, description, in);
-  const auto shift = static_cast<unsigned>(__builtin_ctz(a.bytes * a.count));
-  __m512i at[4];
-  uint32_t bad = 0;
-  for (int i = 0; i < 4; ++i) {
-    at[i] = _mm512_load_si512(addresses + 8 * i);
-    bad |= uint32_t{outside(w, at[i], shift)} << (8 * i);
-    at[i] = _mm512_add_epi64(at[i], _mm512_set1_epi64(static_cast<int64_t>(w->deviceDelta)));
-  }
-  if (bad & mask) return storeLanes(w, addresses, mask, description, in);
+  if (a.space > 1 || a.bytes < 4) return storeLanes(w, addresses, mask, description, in);
+  const Row512 row = locate512(w, addresses, a);
+  const __m512i* at = row.at;
+  if (row.bad & mask) return storeLanes(w, addresses, mask, description, in);
   for (uint32_t e = 0; e < a.count; ++e) {
     char* base = reinterpret_cast<char*>(0) + e * a.bytes;
     for (int i = 0; i < 4; ++i) {
@@ -180,8 +186,14 @@ SONDE_DEVICE_CODE void copyAsync(WarpState* w, const uint64_t* to, const uint64_
 
 // --- atomics ---
 
+// plain: shared and local memory, which this host thread alone touches.
 template <class T, class F>
-SONDE_DEVICE_CODE T exchangeWith(T* p, F&& change) {
+SONDE_DEVICE_CODE T exchangeWith(T* p, bool plain, F&& change) {
+  if (plain) {
+    const T old = *p;
+    *p = change(old);
+    return old;
+  }
   T old = __atomic_load_n(p, __ATOMIC_RELAXED);
   while (!__atomic_compare_exchange_n(p, &old, change(old), false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
   }
@@ -189,29 +201,36 @@ SONDE_DEVICE_CODE T exchangeWith(T* p, F&& change) {
 }
 
 template <class U, class S>
-SONDE_DEVICE_CODE U integerAtomic(void* at, AtomicOp op, bool isSigned, U x, U y) {
+SONDE_DEVICE_CODE U integerAtomic(void* at, bool plain, AtomicOp op, bool isSigned, U x, U y) {
   auto* p = static_cast<U*>(at);
-  switch (op) {
-    case AtomicOp::add: return __atomic_fetch_add(p, x, __ATOMIC_SEQ_CST);
-    case AtomicOp::bitAnd: return __atomic_fetch_and(p, x, __ATOMIC_SEQ_CST);
-    case AtomicOp::bitOr: return __atomic_fetch_or(p, x, __ATOMIC_SEQ_CST);
-    case AtomicOp::bitXor: return __atomic_fetch_xor(p, x, __ATOMIC_SEQ_CST);
-    case AtomicOp::exch: return __atomic_exchange_n(p, x, __ATOMIC_SEQ_CST);
-    case AtomicOp::cas: {
-      U expected = x;
-      __atomic_compare_exchange_n(p, &expected, y, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-      return expected;
+  if (!plain) switch (op) {
+      case AtomicOp::add: return __atomic_fetch_add(p, x, __ATOMIC_SEQ_CST);
+      case AtomicOp::bitAnd: return __atomic_fetch_and(p, x, __ATOMIC_SEQ_CST);
+      case AtomicOp::bitOr: return __atomic_fetch_or(p, x, __ATOMIC_SEQ_CST);
+      case AtomicOp::bitXor: return __atomic_fetch_xor(p, x, __ATOMIC_SEQ_CST);
+      case AtomicOp::exch: return __atomic_exchange_n(p, x, __ATOMIC_SEQ_CST);
+      case AtomicOp::cas: {
+        U expected = x;
+        __atomic_compare_exchange_n(p, &expected, y, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+        return expected;
+      }
+      default: break;
     }
-    case AtomicOp::min:
-      return exchangeWith<U>(p, [&](U old) { return isSigned ? (static_cast<S>(old) < static_cast<S>(x) ? old : x) : (old < x ? old : x); });
-    case AtomicOp::max:
-      return exchangeWith<U>(p, [&](U old) { return isSigned ? (static_cast<S>(old) > static_cast<S>(x) ? old : x) : (old > x ? old : x); });
-    case AtomicOp::inc:
-      return exchangeWith<U>(p, [&](U old) { return old >= x ? U{0} : static_cast<U>(old + 1); });
-    case AtomicOp::dec:
-      return exchangeWith<U>(p, [&](U old) { return old == 0 || old > x ? x : static_cast<U>(old - 1); });
-  }
-  return 0;
+  return exchangeWith<U>(p, plain, [&](U old) -> U {
+    switch (op) {
+      case AtomicOp::add: return static_cast<U>(old + x);
+      case AtomicOp::bitAnd: return old & x;
+      case AtomicOp::bitOr: return old | x;
+      case AtomicOp::bitXor: return old ^ x;
+      case AtomicOp::exch: return x;
+      case AtomicOp::cas: return old == x ? y : old;
+      case AtomicOp::min: return (isSigned ? static_cast<S>(old) < static_cast<S>(x) : old < x) ? old : x;
+      case AtomicOp::max: return (isSigned ? static_cast<S>(old) > static_cast<S>(x) : old > x) ? old : x;
+      case AtomicOp::inc: return old >= x ? U{0} : static_cast<U>(old + 1);
+      case AtomicOp::dec: return old == 0 || old > x ? x : static_cast<U>(old - 1);
+    }
+    return old;
+  });
 }
 
 template <class F, class U>
@@ -239,20 +258,20 @@ uint16_t extremeHalf(uint16_t a, uint16_t b, bool brain, bool wantMin) {
   return (x < y) == wantMin ? a : b;
 }
 
-SONDE_DEVICE_CODE uint64_t atomicOne(void* p, AtomicOp op, ptx::ScalarType t, uint64_t x, uint64_t y) {
+SONDE_DEVICE_CODE uint64_t atomicOne(void* p, bool plain, AtomicOp op, ptx::ScalarType t, uint64_t x, uint64_t y) {
   using enum ptx::ScalarType;
   if (op == AtomicOp::exch || op == AtomicOp::cas || !(t == f16 || t == bf16 || t == f16x2 || t == bf16x2 || t == f32 || t == f64)) {
     const bool s = ptx::isSigned(t);
     switch (ptx::bitsOf(t)) {
-      case 16: return integerAtomic<uint16_t, int16_t>(p, op, s, static_cast<uint16_t>(x), static_cast<uint16_t>(y));
-      case 32: return integerAtomic<uint32_t, int32_t>(p, op, s, static_cast<uint32_t>(x), static_cast<uint32_t>(y));
-      default: return integerAtomic<uint64_t, int64_t>(p, op, s, x, y);
+      case 16: return integerAtomic<uint16_t, int16_t>(p, plain, op, s, static_cast<uint16_t>(x), static_cast<uint16_t>(y));
+      case 32: return integerAtomic<uint32_t, int32_t>(p, plain, op, s, static_cast<uint32_t>(x), static_cast<uint32_t>(y));
+      default: return integerAtomic<uint64_t, int64_t>(p, plain, op, s, x, y);
     }
   }
   switch (t) {
     case f32: {
       const auto v = valueAs<float>(static_cast<uint32_t>(x));
-      return exchangeWith(static_cast<uint32_t*>(p), [&](uint32_t old) {
+      return exchangeWith(static_cast<uint32_t*>(p), plain, [&](uint32_t old) {
         const auto o = valueAs<float>(old);
         float r = op == AtomicOp::add ? o + v : op == AtomicOp::min ? std::fmin(o, v) : std::fmax(o, v);
         // atom.add.f32 on global memory flushes subnormals only on old cards; the result NaN is canonical.
@@ -261,19 +280,19 @@ SONDE_DEVICE_CODE uint64_t atomicOne(void* p, AtomicOp op, ptx::ScalarType t, ui
     }
     case f64: {
       const auto v = valueAs<double>(x);
-      return exchangeWith(static_cast<uint64_t*>(p), [&](uint64_t old) {
+      return exchangeWith(static_cast<uint64_t*>(p), plain, [&](uint64_t old) {
         const auto o = valueAs<double>(old);
         return bitsAs<double, uint64_t>(op == AtomicOp::add ? o + v : op == AtomicOp::min ? std::fmin(o, v) : std::fmax(o, v));
       });
     }
     case f16:
     case bf16:
-      return exchangeWith(static_cast<uint16_t*>(p), [&](uint16_t old) {
+      return exchangeWith(static_cast<uint16_t*>(p), plain, [&](uint16_t old) {
         const auto v = static_cast<uint16_t>(x);
         return op == AtomicOp::add ? addHalf(old, v, t == bf16) : extremeHalf(old, v, t == bf16, op == AtomicOp::min);
       });
     default:
-      return exchangeWith(static_cast<uint32_t*>(p), [&](uint32_t old) {
+      return exchangeWith(static_cast<uint32_t*>(p), plain, [&](uint32_t old) {
         const bool brain = t == bf16x2;
         auto one = [&](uint32_t shift) -> uint32_t {
           const auto o = static_cast<uint16_t>(old >> shift), v = static_cast<uint16_t>(x >> shift);
@@ -302,14 +321,14 @@ SONDE_DEVICE_CODE void atomics(WarpState* w, const uint64_t* addresses, uint32_t
       sum += x[l];
     }
     if (same && space != 2) {
-      atomicOne(resolveLane(w, space, addresses[first], bytes, first, true), op, t, sum, 0);
+      atomicOne(resolveLane(w, space, addresses[first], bytes, first, true), space != 0, op, t, sum, 0);
       return;
     }
   }
   for (uint32_t m = mask; m; m &= m - 1) {
     const auto l = static_cast<uint32_t>(__builtin_ctz(m));
     void* p = resolveLane(w, space, addresses[l], bytes, l, true);
-    const uint64_t old = atomicOne(p, op, t, x[l], y ? y[l] : 0);
+    const uint64_t old = atomicOne(p, space != 0, op, t, x[l], y ? y[l] : 0);
     if (out) out[l] = old;
   }
 }

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "platform/clock.h"
+#include "softgpu/exec/atomic_ops.h"
 #include "softgpu/exec/cta.h"
 #include "softgpu/exec/faults.h"
 #include "softgpu/exec/helpers.h"
@@ -105,6 +106,67 @@ void stackCheck(WarpState* w, uint32_t mask) {
   }
 }
 
+// An mbarrier in memory: pending arrivals (20 bits), arrivals of a phase (20),
+// bytes still expected (22, two's complement), unused, phase (bit 63).
+struct Mbarrier {
+  static constexpr uint64_t kCount = (1u << 20) - 1;
+  uint64_t pending, expected;
+  int64_t bytes;
+  uint64_t phase;
+  explicit Mbarrier(uint64_t v)
+      : pending(v & kCount), expected(v >> 20 & kCount), bytes(static_cast<int64_t>(v << 2) >> 42), phase(v >> 63) {}
+  uint64_t pack() const {
+    return pending | expected << 20 | (static_cast<uint64_t>(bytes) & 0x3fffff) << 40 | phase << 63;
+  }
+  void settle() {
+    if (pending == 0 && bytes == 0) {
+      phase ^= 1;
+      pending = expected;
+    }
+  }
+};
+
+SONDE_DEVICE_CODE void mbarrier(WarpState* w, const uint64_t* addresses, uint32_t mask, uint32_t what, const uint64_t* amount, uint64_t* out) {
+  const auto op = static_cast<MbarrierOp>(what >> 8 & 255);
+  bool waits = false;
+  for (uint32_t m = mask; m; m &= m - 1) {
+    const auto l = static_cast<uint32_t>(__builtin_ctz(m));
+    auto* p = static_cast<volatile uint64_t*>(resolveLane(w, what & 255, addresses[l], 8, l, true));
+    const uint64_t old = *p;
+    Mbarrier b(old);
+    const uint64_t n = amount[l];
+    out[l] = old;
+    switch (op) {
+      case MbarrierOp::init:
+        b = Mbarrier(0);
+        b.pending = b.expected = n & Mbarrier::kCount;
+        break;
+      case MbarrierOp::arriveDrop: b.expected -= n; [[fallthrough]];
+      case MbarrierOp::arrive:
+        if (n > b.pending) raiseFault(w, kErrorIllegalInstruction, 1u << l, addresses[l], "more arrivals at an mbarrier than it expects");
+        b.pending -= n;
+        b.settle();
+        break;
+      case MbarrierOp::arriveExpect:
+        if (b.pending == 0) raiseFault(w, kErrorIllegalInstruction, 1u << l, addresses[l], "more arrivals at an mbarrier than it expects");
+        b.bytes += static_cast<int64_t>(n);
+        b.pending -= 1;
+        b.settle();
+        break;
+      case MbarrierOp::expect: b.bytes += static_cast<int64_t>(n); break;
+      case MbarrierOp::complete:
+        b.bytes -= static_cast<int64_t>(n);
+        b.settle();
+        break;
+      case MbarrierOp::testState: out[l] = (n >> 63) != b.phase; break;
+      case MbarrierOp::testParity: out[l] = (n & 1) != b.phase; break;
+    }
+    if (op == MbarrierOp::testState || op == MbarrierOp::testParity) waits |= out[l] == 0;
+    else *p = b.pack();
+  }
+  if (waits && (what >> 16 & 1)) yieldWarp(w);
+}
+
 }  // namespace
 
 std::span<const jit::RuntimeSymbol> warpHelpers() {
@@ -115,6 +177,7 @@ std::span<const jit::RuntimeSymbol> warpHelpers() {
       {"sonde_barrier", reinterpret_cast<void*>(&barrier)},
       {"sonde_cluster_barrier", reinterpret_cast<void*>(&clusterBarrier)},
       {"sonde_yield", reinterpret_cast<void*>(&yieldWarp)},
+      {"sonde_mbarrier", reinterpret_cast<void*>(&mbarrier)},
       {"sonde_clock", reinterpret_cast<void*>(&clockValue)},
       {"sonde_globaltimer", reinterpret_cast<void*>(&globalTimer)},
       {"sonde_trap", reinterpret_cast<void*>(&trapHelper)},

@@ -61,8 +61,21 @@ bool FunctionCodegen::emitAtomic(const Instruction& in) {
 bool FunctionCodegen::emitAsyncCopy(const Instruction& in) {
   if (in.op != Opcode::cp || !in.has(Mod::async)) return false;
   if (in.has(Mod::commit_group) || in.has(Mod::wait_group) || in.has(Mod::wait_all)) return true;
-  if (in.has(Mod::bulk) || in.has(Mod::mbarrier)) return false;
+  if (in.has(Mod::bulk)) return false;
   markPosition(in);
+  if (in.has(Mod::mbarrier)) {
+    // The thread's copies are done: an arrival that counts only with .noinc.
+    if (!in.has(Mod::noinc)) return true;
+    MemoryAccess a = resolveAddress(in, in.operands[0], in.space, 8, 1);
+    lanes = kWarpSize;
+    Value* addresses = spill(genericAddresses(a), 0);
+    Value* one = spill(splat(b.getInt64(1)), 1);
+    const uint32_t what = static_cast<uint32_t>(a.space) | static_cast<uint32_t>(exec::MbarrierOp::arrive) << 8;
+    b.CreateCall(k_.helper("sonde_mbarrier", b.getVoidTy(),
+                           {b.getPtrTy(), b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy(), b.getPtrTy()}),
+                 {warp_, addresses, effectMask(), b.getInt32(what), one, scratch(2)});
+    return true;
+  }
   // cp.async.{ca,cg}.shared.global [dst], [src], size{, src-size}
   const Operand& size = in.operands[2];
   if (size.kind != Operand::Kind::integer) throw Unsupported("a copy size that is not constant");
@@ -85,9 +98,48 @@ bool FunctionCodegen::emitAsyncCopy(const Instruction& in) {
   return true;
 }
 
+// One helper for all forms; the object in memory has our own encoding.
 bool FunctionCodegen::emitMbarrier(const Instruction& in) {
-  (void)in;
-  return false;
+  if (in.op != Opcode::mbarrier) return false;
+  using exec::MbarrierOp;
+  lanes = kWarpSize;
+  if (in.has(Mod::pending_count)) {
+    Value* state = source(in.operands[1], ScalarType::b64);
+    store(in.operands[0], b.CreateAnd(state, splat(b.getInt64(0xfffff))), ScalarType::u64);
+    return true;
+  }
+  MbarrierOp op{};
+  const bool arriving = in.has(Mod::arrive) || in.has(Mod::arrive_drop);
+  const bool waiting = in.has(Mod::test_wait) || in.has(Mod::try_wait);
+  if (in.has(Mod::init)) op = MbarrierOp::init;
+  else if (in.has(Mod::inval)) return true;
+  else if (arriving) op = in.has(Mod::arrive_drop) ? MbarrierOp::arriveDrop : in.has(Mod::expect_tx) ? MbarrierOp::arriveExpect : MbarrierOp::arrive;
+  else if (in.has(Mod::expect_tx)) op = MbarrierOp::expect;
+  else if (in.has(Mod::complete_tx)) op = MbarrierOp::complete;
+  else if (waiting) op = in.has(Mod::parity) ? MbarrierOp::testParity : MbarrierOp::testState;
+  else return false;
+  markPosition(in);
+  const bool hasResult = arriving || waiting;
+  const size_t first = hasResult && in.operands[0].kind != Operand::Kind::address ? 1 : 0;
+  MemoryAccess a = resolveAddress(in, in.operands[first], in.space, 8, 1);
+  lanes = kWarpSize;
+  Value* addresses = spill(genericAddresses(a), 0);
+  Value* amount = splat(b.getInt64(1));
+  if (in.operands.size() > first + 1) {
+    const bool wide = op == MbarrierOp::testState;
+    amount = asType(source(in.operands[first + 1], wide ? ScalarType::b64 : ScalarType::u32), b.getInt64Ty(), false);
+  }
+  Value* amounts = spill(amount, 1);
+  Value* out = scratch(2);
+  const uint32_t what = static_cast<uint32_t>(a.space) | static_cast<uint32_t>(op) << 8 | (in.has(Mod::try_wait) ? 1u << 16 : 0);
+  b.CreateCall(k_.helper("sonde_mbarrier", b.getVoidTy(),
+                         {b.getPtrTy(), b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy(), b.getPtrTy()}),
+               {warp_, addresses, effectMask(), b.getInt32(what), amounts, out});
+  if (!first) return true;
+  Value* row = b.CreateAlignedLoad(FixedVectorType::get(b.getInt64Ty(), kWarpSize), out, llvm::Align(64));
+  if (waiting) store(in.operands[0], b.CreateICmpNE(row, llvm::Constant::getNullValue(row->getType())), ScalarType::pred);
+  else store(in.operands[0], row, ScalarType::b64);
+  return true;
 }
 
 }  // namespace sonde::softgpu::jit

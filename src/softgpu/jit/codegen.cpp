@@ -19,6 +19,9 @@ using ptx::StateSpace;
 
 namespace {
 
+// More loads and stores than this in a kernel are not repeated in place.
+constexpr size_t kMostInlineAccesses = 48;
+
 uint64_t alignUp(uint64_t v, uint64_t a) { return a ? (v + a - 1) / a * a : v; }
 bool isShared(StateSpace s) { return s == StateSpace::shared || s == StateSpace::sharedCta || s == StateSpace::sharedCluster; }
 
@@ -158,6 +161,11 @@ KernelCodegen::KernelCodegen(llvm::LLVMContext& context, const ptx::Module& m, u
                              exec::CountLevel countLevel, TargetFeatures targetFeatures)
     : module(m), kernel(kernelIndex), level(countLevel), features(targetFeatures), layout(layoutOf(m, kernelIndex)) {
   llvm_ = std::make_unique<llvm::Module>("ptx", context);
+  size_t accesses = 0;
+  for (uint32_t f : layout.functions)
+    for (const Instruction& in : module.functions[f].body)
+      accesses += (in.op == Opcode::ld || in.op == Opcode::ldu || in.op == Opcode::st) && in.space != StateSpace::param;
+  outlineAccesses = accesses > kMostInlineAccesses;
 }
 
 llvm::FunctionType* KernelCodegen::warpFunctionType() {

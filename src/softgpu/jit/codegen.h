@@ -64,6 +64,7 @@ class KernelCodegen {
   const TargetFeatures features;
   KernelLayout layout;
   CounterPlan counters;
+  bool outlineAccesses = false;   // many loads and stores: call instead of repeating their code
 
  private:
   std::unique_ptr<llvm::Module> llvm_;

@@ -95,6 +95,7 @@ class FunctionCodegen final : public EmitContext {
   llvm::Value* genericAddresses(const MemoryAccess& a);  // <32 x i64>, space-relative
   std::vector<llvm::Value*> loadUniform(const MemoryAccess& a, llvm::Type* element);
   std::vector<llvm::Value*> loadVarying(const MemoryAccess& a, llvm::Type* element);
+  llvm::Function* outlined(const MemoryAccess& a, llvm::Type* element, bool isStore);
   void storeUniform(const MemoryAccess& a, const std::vector<llvm::Value*>& values);
   void storeVarying(const MemoryAccess& a, const std::vector<llvm::Value*>& values);
   struct Halves {
@@ -191,6 +192,7 @@ class FunctionCodegen final : public EmitContext {
   llvm::Value* effect_ = nullptr;     // i32, when a varying guard is in force
   llvm::Value* guard_ = nullptr;      // i1 or <32 x i1>, when a guard selects the results
   uint32_t block_ = 0;
+  bool inOutlined_ = false;
   std::vector<bool> everRead_;        // registers that some instruction reads
   const ptx::Instruction* current_ = nullptr;
   std::map<size_t, llvm::Value*> fields_;

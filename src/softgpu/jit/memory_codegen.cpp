@@ -255,6 +255,13 @@ std::vector<Value*> FunctionCodegen::loadUniform(const MemoryAccess& a, llvm::Ty
 }
 
 std::vector<Value*> FunctionCodegen::loadVarying(const MemoryAccess& a, llvm::Type* element) {
+  if (llvm::Function* f = outlined(a, element, false)) {
+    Value* r = b.CreateCall(f, {warp_, effectMask(), a.address});
+    if (a.count == 1) return {r};
+    std::vector<Value*> values;
+    for (unsigned i = 0; i < a.count; ++i) values.push_back(b.CreateExtractValue(r, i));
+    return values;
+  }
   auto& c = b.getContext();
   llvm::Type* vector = FixedVectorType::get(element, kWarpSize);
   Value* active = effectMask();
@@ -324,8 +331,8 @@ std::vector<Value*> FunctionCodegen::loadVarying(const MemoryAccess& a, llvm::Ty
     b.SetInsertPoint(other);
   }
   countScattered(a);
-  // 64-bit addresses: the helper gathers as well, and keeps the code short.
-  if (avx512 && a.space != Space::generic && (a.bytes == 4 || a.bytes == 8)) {
+  // Other spaces: the helper gathers as well, and the code stays short.
+  if (avx512 && a.space == Space::local && (a.bytes == 4 || a.bytes == 8)) {
     BasicBlock* gather = BasicBlock::Create(c, "ld_gather", target_);
     BasicBlock* slow = BasicBlock::Create(c, "ld_slow", target_);
     b.CreateCondBr(lanesInRange(a, active), gather, slow);
@@ -360,6 +367,71 @@ std::vector<Value*> FunctionCodegen::loadVarying(const MemoryAccess& a, llvm::Ty
   return result;
 }
 
+// Functions with very many accesses call one function for each kind of access
+// instead of repeating its paths: half the speed, a fraction of the code. Null:
+// emit it in place.
+llvm::Function* FunctionCodegen::outlined(const MemoryAccess& a, llvm::Type* element, bool isStore) {
+  if (!k_.outlineAccesses || inOutlined_ || a.uniform || a.space == Space::local) return nullptr;
+  const std::string key = "access_" + std::to_string(isStore) + "_" + std::to_string(static_cast<int>(a.space)) + "_" +
+                          std::to_string(a.bytes) + "_" + std::to_string(a.count) + "_" + std::to_string(element->getTypeID()) +
+                          (countingMemory() ? "_" + std::to_string(static_cast<int>(current_->space)) + "_" + std::to_string(accessKind(*current_)) : "");
+  if (llvm::Function* known = k_.llvmModule().getFunction(key)) return known;
+  llvm::Type* row = FixedVectorType::get(element, kWarpSize);
+  std::vector<llvm::Type*> args{b.getPtrTy(), b.getInt32Ty(), a.address->getType()};
+  llvm::Type* result = b.getVoidTy();
+  if (isStore) args.insert(args.end(), a.count, row);
+  else if (a.count == 1) result = row;
+  else result = llvm::StructType::get(b.getContext(), std::vector<llvm::Type*>(a.count, row));
+  auto* f = llvm::Function::Create(llvm::FunctionType::get(result, args, false), llvm::GlobalValue::InternalLinkage, key, k_.llvmModule());
+  f->setDoesNotThrow();
+  f->addFnAttr(llvm::Attribute::NoInline);
+  for (const char* name : {"min-legal-vector-width", "prefer-vector-width"})
+    if (target_->hasFnAttribute(name)) f->addFnAttr(target_->getFnAttribute(name));
+
+  // Emit it with this object's machinery pointed at the new function.
+  auto point = b.saveIP();
+  auto fields = std::move(fields_);
+  auto buffers = std::move(scratch_);
+  fields_.clear();
+  scratch_.clear();
+  Value *warp = warp_, *mask = mask_, *effect = effect_, *guard = guard_;
+  llvm::Function* target = target_;
+  BasicBlock* entry = entry_;
+  target_ = f;
+  entry_ = BasicBlock::Create(b.getContext(), "entry", f);
+  BasicBlock* body = BasicBlock::Create(b.getContext(), "body", f);
+  warp_ = f->getArg(0);
+  mask_ = f->getArg(1);
+  effect_ = guard_ = nullptr;
+  inOutlined_ = true;
+  b.SetInsertPoint(body);
+  MemoryAccess inner = a;
+  inner.address = f->getArg(2);
+  if (isStore) {
+    std::vector<Value*> values;
+    for (unsigned i = 0; i < a.count; ++i) values.push_back(f->getArg(3 + i));
+    storeVarying(inner, values);
+    b.CreateRetVoid();
+  } else {
+    std::vector<Value*> values = loadVarying(inner, element);
+    if (a.count == 1) b.CreateRet(values[0]);
+    else b.CreateAggregateRet(values.data(), a.count);
+  }
+  b.SetInsertPoint(entry_);
+  b.CreateBr(body);
+  inOutlined_ = false;
+  target_ = target;
+  entry_ = entry;
+  warp_ = warp;
+  mask_ = mask;
+  effect_ = effect;
+  guard_ = guard;
+  fields_ = std::move(fields);
+  scratch_ = std::move(buffers);
+  b.restoreIP(point);
+  return f;
+}
+
 void FunctionCodegen::storeUniform(const MemoryAccess& a, const std::vector<Value*>& values) {
   auto& c = b.getContext();
   countUniform(a);
@@ -392,6 +464,12 @@ void FunctionCodegen::storeUniform(const MemoryAccess& a, const std::vector<Valu
 }
 
 void FunctionCodegen::storeVarying(const MemoryAccess& a, const std::vector<Value*>& values) {
+  if (llvm::Function* f = outlined(a, values[0]->getType()->getScalarType(), true)) {
+    std::vector<Value*> args{warp_, effectMask(), a.address};
+    for (Value* v : values) args.push_back(v->getType()->isVectorTy() ? v : splat(v));
+    b.CreateCall(f, args);
+    return;
+  }
   auto& c = b.getContext();
   Value* active = effectMask();
   BasicBlock* done = BasicBlock::Create(c, "st_done", target_);
@@ -452,7 +530,7 @@ void FunctionCodegen::storeVarying(const MemoryAccess& a, const std::vector<Valu
     b.SetInsertPoint(other);
   }
   countScattered(a);
-  if (avx512 && a.space != Space::generic && (a.bytes == 4 || a.bytes == 8)) {
+  if (avx512 && a.space == Space::local && (a.bytes == 4 || a.bytes == 8)) {
     BasicBlock* scatter = BasicBlock::Create(c, "st_scatter", target_);
     BasicBlock* slow = BasicBlock::Create(c, "st_slow", target_);
     b.CreateCondBr(lanesInRange(a, active), scatter, slow);
