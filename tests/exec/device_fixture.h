@@ -19,14 +19,14 @@ namespace sonde::softgpu::exec {
 
 class DeviceMemory {
  public:
-  // A page-aligned block with an unmapped page behind it.
+  // A page-aligned block with an unmapped page behind it, from the far end of
+  // the window: the allocator works from the near one.
   static uint64_t allocate(uint64_t bytes) {
-    static uint64_t next = memory::AddressSpace::get().global.base + 4096;
+    static uint64_t end = memory::AddressSpace::get().global.end() - 4096;
     const uint64_t size = (bytes + 4095) / 4096 * 4096;
-    const uint64_t at = next;
-    next += size + 4096;
-    EXPECT_EQ(mprotect(memory::AddressSpace::get().deviceView(at), size, PROT_READ | PROT_WRITE), 0);
-    return at;
+    end -= size + 4096;
+    EXPECT_EQ(mprotect(memory::AddressSpace::get().deviceView(end), size, PROT_READ | PROT_WRITE), 0);
+    return end;
   }
 };
 

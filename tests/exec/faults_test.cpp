@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "device_fixture.h"
+#include "softgpu/memory/allocator.h"
 
 namespace sonde::softgpu::exec {
 namespace {
@@ -244,6 +245,58 @@ $ok:
   const LaunchOutcome r = k.run("check", {1}, {4});
   EXPECT_EQ(r.error, 710) << r.message;
   EXPECT_EQ(k.printed, "hi:42: hi: block: [0,0,0], thread: [3,0,0] Assertion `i < 3` failed.\n");
+}
+
+TEST(Faults, DeviceHeap) {
+  // Each thread gets a block of its own, writes it, reads it back and frees it;
+  // a request beyond the heap gives a null pointer.
+  Kernels k(std::string(kHead) + R"(
+.extern .func (.param .b64 r) malloc(.param .b64 n);
+.extern .func free(.param .b64 p);
+.visible .entry k(.param .u64 out, .param .u64 bytes)
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<6>;
+  .reg .b64 %rd<8>;
+  ld.param.u64 %rd1, [out];
+  ld.param.u64 %rd2, [bytes];
+  mov.u32 %r1, %tid.x;
+  {
+  .param .b64 n;
+  .param .b64 p;
+  st.param.b64 [n], %rd2;
+  call.uni (p), malloc, (n);
+  ld.param.b64 %rd3, [p];
+  }
+  mov.u32 %r2, 0;
+  setp.eq.u64 %p1, %rd3, 0;
+  @%p1 bra $none;
+  st.u32 [%rd3], %r1;
+  bar.warp.sync -1;
+  ld.u32 %r2, [%rd3];
+  add.u32 %r2, %r2, 1;
+  {
+  .param .b64 q;
+  st.param.b64 [q], %rd3;
+  call.uni free, (q);
+  }
+$none:
+  mul.wide.u32 %rd4, %r1, 4;
+  add.u64 %rd5, %rd1, %rd4;
+  st.global.u32 [%rd5], %r2;
+  ret;
+}
+)");
+  memory::Allocator::get().setCapacity(0, uint64_t{1} << 30);
+  DeviceArray<uint32_t> out(32);
+  for (int round = 0; round < 3; ++round) {
+    // 32 blocks of 200 KiB fit in 8 MiB, and again only if they were freed.
+    const LaunchOutcome r = k.run("k", {1}, {32}, out.address, uint64_t{200} << 10);
+    ASSERT_EQ(r.error, 0) << r.message;
+    for (uint32_t i = 0; i < 32; ++i) EXPECT_EQ(out[i], i + 1);
+  }
+  ASSERT_EQ(k.run("k", {1}, {32}, out.address, uint64_t{1} << 30).error, 0);
+  EXPECT_EQ(out[5], 0u);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 
 namespace sonde::softgpu::exec {
 
-thread_local Cta* currentCta = nullptr;
+__thread Cta* currentCta __attribute__((tls_model("initial-exec"))) = nullptr;
 
 namespace {
 

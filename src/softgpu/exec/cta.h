@@ -69,8 +69,9 @@ struct Cta {
   uint32_t capacity_ = 0;
 };
 
-// The CTA whose warp runs on this thread, or null.
-extern thread_local Cta* currentCta;
+// The CTA whose warp runs on this thread, or null. Read in signal handlers:
+// plain thread-local storage that needs no allocation at first use.
+extern __thread Cta* currentCta __attribute__((tls_model("initial-exec")));
 
 // Ends the block at hand: records the fault (the first one of the grid wins)
 // and leaves the warp for good.

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "softgpu/exec/cta.h"
+#include "softgpu/exec/device_heap.h"
 #include "softgpu/exec/faults.h"
 #include "softgpu/exec/helpers.h"
 #include "softgpu/exec/mma_helpers.h"
@@ -167,11 +168,42 @@ uint32_t deviceAssertFail(WarpState* w, uint32_t mask, void* args, void*) {
   raiseFault(w, kErrorAssert, mask, 0, "an assertion failed");
 }
 
+DeviceHeap& heapOf(WarpState* w) {
+  const LaunchRequest& r = *w->cta->grid->request;
+  return DeviceHeap::of(r.device, r.heapBytes);
+}
+
+// void* malloc(size_t bytes)
+uint32_t deviceMalloc(WarpState* w, uint32_t mask, void* args, void* results) {
+  DeviceHeap& heap = heapOf(w);
+  auto* rows = static_cast<Row*>(results);
+  for (uint32_t m = mask; m; m &= m - 1) {
+    const auto l = static_cast<uint32_t>(__builtin_ctz(m));
+    const uint64_t address = heap.allocate(argument64(args, 0, l));
+    rows[0][l] = static_cast<uint32_t>(address);
+    rows[1][l] = static_cast<uint32_t>(address >> 32);
+  }
+  return mask;
+}
+
+// void free(void* pointer)
+uint32_t deviceFree(WarpState* w, uint32_t mask, void* args, void*) {
+  DeviceHeap& heap = heapOf(w);
+  for (uint32_t m = mask; m; m &= m - 1) {
+    const auto l = static_cast<uint32_t>(__builtin_ctz(m));
+    const uint64_t address = argument64(args, 0, l);
+    if (address && !heap.release(address)) raiseFault(w, kErrorIllegalAddress, 1u << l, address, "free of something that malloc did not give:");
+  }
+  return mask;
+}
+
 }  // namespace
 
 std::span<const jit::RuntimeSymbol> deviceFunctions() {
   static const jit::RuntimeSymbol symbols[] = {
       {"sonde_fn_vprintf", reinterpret_cast<void*>(&deviceVprintf)},
+      {"sonde_fn_malloc", reinterpret_cast<void*>(&deviceMalloc)},
+      {"sonde_fn_free", reinterpret_cast<void*>(&deviceFree)},
       {"sonde_fn___assertfail", reinterpret_cast<void*>(&deviceAssertFail)},
   };
   return symbols;

@@ -68,7 +68,9 @@ void prepareFiber(Fiber& fiber, FiberStack& stack, void (*entry)(void*), void* a
   fiber.stackSize = stack.size();
   fiber.fakeStack = nullptr;
 #if SONDE_TSAN_FIBERS
-  if (!fiber.tsan) fiber.tsan = __tsan_create_fiber(0);
+  // A new one each time: the last run left its frames on the old one.
+  if (fiber.tsan) __tsan_destroy_fiber(fiber.tsan);
+  fiber.tsan = __tsan_create_fiber(0);
 #endif
 }
 
