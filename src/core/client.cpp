@@ -24,6 +24,19 @@ bool singleClient() {
   return single;
 }
 
+// What a client has unless it asks for something else.
+const Layouts* startLayouts() {
+  static const Layouts* const chosen = [] {
+    auto* layouts = new Layouts;
+    if (const char* list = std::getenv("SONDE_RECORD_LAYOUT")) {
+      std::string error;
+      if (!parseLayouts(list, layouts, &error)) warn("SONDE_RECORD_LAYOUT: %s", error.c_str());
+    }
+    return layouts;
+  }();
+  return chosen;
+}
+
 // Gives the slot a new life for the object. The registry lock is held.
 void begin(Client& client, const CallerObject& object) {
   client.base = object.base;
@@ -42,14 +55,7 @@ void begin(Client& client, const CallerObject& object) {
   client.perThreadBuffers = true;
   client.flushPeriodMs = 0;
   for (uint32_t i = 0; i < kAttributeCount; ++i) client.attributes[i] = kAttributeDefaults[i];
-  {
-    std::lock_guard lock(client.deliveryMutex);
-    client.layouts = Layouts{};
-    if (const char* list = std::getenv("SONDE_RECORD_LAYOUT")) {
-      std::string error;
-      if (!parseLayouts(list, &client.layouts, &error)) warn("SONDE_RECORD_LAYOUT: %s", error.c_str());
-    }
-  }
+  client.layouts.store(startLayouts());
   {
     std::lock_guard lock(client.reportedMutex);
     client.reported.clear();

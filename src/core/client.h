@@ -93,7 +93,7 @@ struct Client {
   std::atomic<bool> latencyTimestamps{false}, eventTimestamps{false}, allSyncRecords{false};
   std::atomic<bool> launchAttributes{false};
   std::atomic<const BufferCallbacks*> buffers{nullptr};
-  Layouts layouts;  // written under deliveryMutex
+  std::atomic<const Layouts*> layouts{nullptr};  // replaced as a whole, never freed
   uint64_t attributes[kAttributeCount] = {};
   std::atomic<bool> perThreadBuffers{true};
   std::atomic<uint32_t> flushPeriodMs{0};

@@ -95,14 +95,15 @@ class Pass {
       }
       uint32_t kind;
       std::memcpy(&kind, record, sizeof kind);
-      const uint32_t size = recordSize(kind, client_.layouts);
+      const Layouts& layouts = *client_.layouts.load(std::memory_order_acquire);
+      const uint32_t size = recordSize(kind, layouts);
       if (size > buffer.size - buffer.used) {
         const bool tooSmall = buffer.records == 0;
         if (!complete(buffer)) return false;
         if (tooSmall) dropOldest(queue);
         continue;
       }
-      convertRecord(record, client_.layouts, buffer.data + buffer.used);
+      convertRecord(record, layouts, buffer.data + buffer.used);
       queue.records.pop(newestSize(kind));
       buffer.used += size;
       ++buffer.records;

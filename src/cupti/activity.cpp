@@ -28,9 +28,11 @@ CUptiResult registerCallbacks(Client* client, CUpti_BuffersCallbackRequestFunc r
     client->manual6050 = true;
     // What SONDE_RECORD_LAYOUT chose stays chosen.
     const Layouts old = layouts6050();
+    auto* chosen = new Layouts(*client->layouts.load());
     for (uint32_t kind = 0; kind < kKindCount; ++kind) {
-      if (client->layouts.version[kind] == 0) client->layouts.version[kind] = old.version[kind];
+      if (chosen->version[kind] == 0) chosen->version[kind] = old.version[kind];
     }
+    client->layouts.store(chosen);
     client->attributes[CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE] = 4194304;
     client->attributes[CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT] = 4;
   }
@@ -145,7 +147,8 @@ CUptiResult CUPTIAPI cuptiActivityGetNextRecord(uint8_t* buffer, size_t validBuf
     return fail(CUPTI_ERROR_INVALID_PARAMETER, "%s is NULL", buffer == nullptr ? "buffer" : "record");
   }
   const Client* client = existingClient(SONDE_CALLER());
-  const Layouts layouts = client != nullptr ? client->layouts : Layouts{};
+  static const Layouts newest;
+  const Layouts& layouts = client != nullptr ? *client->layouts.load(std::memory_order_acquire) : newest;
   auto sizeAt = [&](size_t offset) -> uint32_t {
     uint32_t kind;
     if (validBufferSizeBytes - offset < sizeof kind) return 0;

@@ -6,6 +6,8 @@
 #include "core/fake_driver.h"
 #include "cupti/collector.h"
 
+#include <cupti_pcsampling.h>
+
 namespace {
 
 constexpr uint32_t kLaunch = CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000;
@@ -264,6 +266,18 @@ TEST_F(Callbacks, SupportedDomains) {
   ASSERT_EQ(6u, count);
   for (size_t i = 0; i < count; ++i) EXPECT_EQ(static_cast<int>(i) + 1, table[i]);
   EXPECT_EQ(CUPTI_ERROR_INVALID_PARAMETER, cuptiSupportedDomains(nullptr, &table));
+}
+
+TEST(Cubin, ChecksumIsTheCrc64OfXz) {
+  CUpti_GetCubinCrcParams params{};
+  params.size = CUpti_GetCubinCrcParamsSize;
+  params.cubin = "123456789";
+  params.cubinSize = 9;
+  ASSERT_EQ(CUPTI_SUCCESS, cuptiGetCubinCrc(&params));
+  EXPECT_EQ(0x995dc9bbdf1939fau, params.cubinCrc);
+  params.cubin = nullptr;
+  EXPECT_EQ(CUPTI_ERROR_INVALID_PARAMETER, cuptiGetCubinCrc(&params));
+  EXPECT_EQ(CUPTI_ERROR_INVALID_PARAMETER, cuptiGetCubinCrc(nullptr));
 }
 
 TEST(Results, EveryCodeHasAName) {

@@ -44,9 +44,6 @@ CUptiResult CUPTIAPI cuptiDeviceGetChipName(CUpti_Device_GetChipName_Params *pPa
 }
 CUptiResult CUPTIAPI cuptiDisableLibcuda(void) { return unsupported("cuptiDisableLibcuda"); }
 CUptiResult CUPTIAPI cuptiEnableCigMode(void) { return unsupported("cuptiEnableCigMode"); }
-CUptiResult CUPTIAPI cuptiGetCubinCrc(CUpti_GetCubinCrcParams *pParams) {
-  return unsupported("cuptiGetCubinCrc");
-}
 CUptiResult CUPTIAPI cuptiGetGlobalCallbackState(void) { return unsupported("cuptiGetGlobalCallbackState"); }
 CUptiResult CUPTIAPI cuptiGetNumContexts(void) { return unsupported("cuptiGetNumContexts"); }
 CUptiResult CUPTIAPI cuptiGetRecommendedBufferSize(void) { return unsupported("cuptiGetRecommendedBufferSize"); }
