@@ -52,7 +52,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       data[0] % 2 != 0 ? packed(data + 1, size - 1) : std::string(reinterpret_cast<const char*>(data + 1), size - 1);
   Trace trace;
   std::string error;
-  if (!spool::readSpool({reinterpret_cast<const unsigned char*>(content.data()), content.size()}, trace, &error)) return 0;
+  if (!spool::readSpool({reinterpret_cast<const unsigned char*>(content.data()), content.size()}, trace, &error))
+    return 0;
   trace.finish();
   for (const auto& report : reports::allReports()) {
     const reports::Table table = report.make(trace, {});

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The `sonde` program: reads the command line and hands over to a command.
-#include <CLI/CLI.hpp>
-
 #include <fmt/format.h>
-
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -158,7 +156,8 @@ struct CommandLine {
     r.add_option("--profile-from-start", run.profileFromStart, "off: record only between cudaProfilerStart and Stop")
         ->check(CLI::IsMember({"on", "off"}))
         ->capture_default_str();
-    r.add_option("--flush-ms", run.flushMs, "How often records go to disk, so that a crash loses few; 0: only when a buffer is full")
+    r.add_option("--flush-ms", run.flushMs,
+                 "How often records go to disk, so that a crash loses few; 0: only when a buffer is full")
         ->capture_default_str();
     r.add_option("--buffer-kb", run.bufferKb, "Size of one record buffer")
         ->check(CLI::Range(4u, 1024u * 1024u))
@@ -177,8 +176,9 @@ struct CommandLine {
     addCommonOptions(p, report.common);
 
     CLI::App& x = *app.add_subcommand("export", "Convert a trace file for another program");
-    x.footer("Examples:\n  sonde export app.sonde                       app.pftrace for https://ui.perfetto.dev\n"
-             "  sonde export app.sonde -o app.sqlite\n  sonde export app.sonde --export chrome,csv -f");
+    x.footer(
+        "Examples:\n  sonde export app.sonde                       app.pftrace for https://ui.perfetto.dev\n"
+        "  sonde export app.sonde -o app.sqlite\n  sonde export app.sonde --export chrome,csv -f");
     x.add_option("FILE", exportOf.inputs, "Trace files (.sonde), or folders of spools")->required()->type_name("");
     addExportOptions(x, exportOf.exports);
     addCommonOptions(x, exportOf.common);

@@ -45,7 +45,8 @@ std::string written(void (*write)(const Trace&, const Options&, const Sink&), co
 // ---------------------------------------------------------------- Perfetto --
 
 struct Perfetto {
-  explicit Perfetto(const Trace& trace) : bytes(written(writePerfetto, trace)), packets(ProtoMessage(bytes).messages(1)) {
+  explicit Perfetto(const Trace& trace)
+      : bytes(written(writePerfetto, trace)), packets(ProtoMessage(bytes).messages(1)) {
     for (const ProtoMessage& p : packets) {
       const ProtoMessage interned = p.message(12);
       for (const auto& e : interned.messages(2)) eventNames[e.number(1)] = e.text(2);
@@ -138,8 +139,12 @@ TEST(Perfetto, LaunchesPointAtTheirKernels) {
       EXPECT_EQ(event.number(3001), 4u);
     }
   }
-  EXPECT_EQ(arrows, (std::map<uint64_t, uint64_t>{{20'000, 30'000}, {150'000, 160'000}, {170'000, 180'000},
-                                                  {190'000, 200'000}, {240'000, 243'000}, {250'000, 260'000}}));
+  EXPECT_EQ(arrows, (std::map<uint64_t, uint64_t>{{20'000, 30'000},
+                                                  {150'000, 160'000},
+                                                  {170'000, 180'000},
+                                                  {190'000, 200'000},
+                                                  {240'000, 243'000},
+                                                  {250'000, 260'000}}));
 }
 
 TEST(Perfetto, SlicesOfEachTrackNest) {
@@ -244,7 +249,9 @@ TEST(Perfetto, ProtocCanDecodeIt) {
 
 class Query {
  public:
-  explicit Query(const std::string& path) { EXPECT_EQ(sqlite3_open_v2(path.c_str(), &db_, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK); }
+  explicit Query(const std::string& path) {
+    EXPECT_EQ(sqlite3_open_v2(path.c_str(), &db_, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
+  }
   ~Query() { sqlite3_close(db_); }
   // Rows as "a|b|c".
   std::vector<std::string> operator()(const char* sql) {
@@ -274,9 +281,12 @@ TEST(Sqlite, TablesHoldTheTrace) {
   Query query(folder / "t.sqlite");
   EXPECT_THAT(query("PRAGMA integrity_check"), testing::ElementsAre("ok"));
   EXPECT_THAT(query("PRAGMA foreign_key_check"), testing::IsEmpty());
-  EXPECT_THAT(query("SELECT name, count(*), sum(end - start) FROM api_call WHERE NOT nested GROUP BY name ORDER BY 3 DESC"),
-              testing::ElementsAre("cudaMemcpy|2|170000", "cudaLaunchKernel|3|12000", "cudaMalloc|1|10000", "cudaMemset|1|2000"));
-  EXPECT_THAT(query("SELECT s.text, k.grid_x, k.block_x, k.stream_id FROM kernel k JOIN string s ON s.id = k.short_name_id ORDER BY k.id"),
+  EXPECT_THAT(
+      query("SELECT name, count(*), sum(end - start) FROM api_call WHERE NOT nested GROUP BY name ORDER BY 3 DESC"),
+      testing::ElementsAre("cudaMemcpy|2|170000", "cudaLaunchKernel|3|12000", "cudaMalloc|1|10000",
+                           "cudaMemset|1|2000"));
+  EXPECT_THAT(query("SELECT s.text, k.grid_x, k.block_x, k.stream_id FROM kernel k JOIN string s ON s.id = "
+                    "k.short_name_id ORDER BY k.id"),
               testing::ElementsAre("saxpy|256|128|7", "saxpy|256|128|7", "scan|16|1024|13"));
   EXPECT_THAT(query("SELECT kind, bytes FROM memcpy ORDER BY start"),
               testing::ElementsAre("Host-to-Device|4000000", "Device-to-Host|600000"));
@@ -291,15 +301,19 @@ TEST(Sqlite, ViewsAnswerQueriesWrittenForNsys) {
   std::string error;
   ASSERT_TRUE(exportTrace(Format::Sqlite, sampleTrace(), folder / "t.sqlite", {}, &error)) << error;
   Query query(folder / "t.sqlite");
-  EXPECT_THAT(query("SELECT k.start, k.end, n.value FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN StringIds n ON n.id = k.demangledName ORDER BY k.start"),
-              testing::ElementsAre("160000|165000|saxpy(int, float, float*, float*)", "180000|187000|saxpy(int, float, float*, float*)",
+  EXPECT_THAT(query("SELECT k.start, k.end, n.value FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN StringIds n ON n.id = "
+                    "k.demangledName ORDER BY k.start"),
+              testing::ElementsAre("160000|165000|saxpy(int, float, float*, float*)",
+                                   "180000|187000|saxpy(int, float, float*, float*)",
                                    "200000|230000|void lib::scan<int, 4>(int*)"));
   // Launch and kernel by correlation; process and thread out of the global ids.
-  EXPECT_THAT(query("SELECT n.value, k.start - r.end, r.globalTid / 0x1000000 % 0x1000000, r.globalTid % 0x1000000 "
-                    "FROM CUPTI_ACTIVITY_KIND_RUNTIME r JOIN CUPTI_ACTIVITY_KIND_KERNEL k ON k.correlationId = r.correlationId "
-                    "AND k.globalPid = r.globalTid / 0x1000000 * 0x1000000 JOIN StringIds n ON n.id = r.nameId ORDER BY k.start"),
-              testing::ElementsAre("cudaLaunchKernel_v7000|7000|4242|4243", "cudaLaunchKernel_v7000|6000|4242|4243",
-                                   "cudaLaunchKernel_v7000|5000|4242|4243"));
+  EXPECT_THAT(
+      query(
+          "SELECT n.value, k.start - r.end, r.globalTid / 0x1000000 % 0x1000000, r.globalTid % 0x1000000 "
+          "FROM CUPTI_ACTIVITY_KIND_RUNTIME r JOIN CUPTI_ACTIVITY_KIND_KERNEL k ON k.correlationId = r.correlationId "
+          "AND k.globalPid = r.globalTid / 0x1000000 * 0x1000000 JOIN StringIds n ON n.id = r.nameId ORDER BY k.start"),
+      testing::ElementsAre("cudaLaunchKernel_v7000|7000|4242|4243", "cudaLaunchKernel_v7000|6000|4242|4243",
+                           "cudaLaunchKernel_v7000|5000|4242|4243"));
   EXPECT_THAT(query("SELECT text, eventType, end - start FROM NVTX_EVENTS WHERE eventType = 59 ORDER BY start"),
               testing::ElementsAre("load|59|20000", "step|59|100000"));
   EXPECT_THAT(query("SELECT bytes, copyKind, srcKind, dstKind FROM CUPTI_ACTIVITY_KIND_MEMCPY ORDER BY start"),
@@ -359,7 +373,9 @@ TEST(Csv, HasOneOrderAndTheSameColumnsInEachLine) {
   }
   EXPECT_EQ(lines[1], "runtime,1700000000000000000,1700000000000010000,10000,4242,4243,1,,,,,,,,,,,,,,,,0,cudaMalloc");
   EXPECT_EQ(lines[2], "nvtx_pushpop,1700000000000005000,1700000000000025000,20000,4242,4243,,,,,,,,,,,,,,,,,,io:load");
-  EXPECT_EQ(lines[4], "memcpy,1700000000000030000,1700000000000130000,100000,4242,,2,0,1,7,,,,,,,,,,4000000,Pageable,Device,,[CUDA memcpy Host-to-Device]");
+  EXPECT_EQ(lines[4],
+            "memcpy,1700000000000030000,1700000000000130000,100000,4242,,2,0,1,7,,,,,,,,,,4000000,Pageable,Device,,["
+            "CUDA memcpy Host-to-Device]");
 }
 
 TEST(Files, AppearOnlyWhenWhole) {

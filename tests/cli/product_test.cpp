@@ -130,7 +130,8 @@ TEST_F(Product, TwoRunsGiveTheSameSequence) {
     std::vector<std::string> all;
     for (const json& c : t["api_calls"]) all.push_back(c["name"].get<std::string>() + c["correlation"].dump());
     std::map<uint64_t, std::vector<std::string>> byStream;
-    for (const json& e : t["gpu_events"]) byStream[e["stream"]].push_back(e["name"].get<std::string>() + e["correlation"].dump());
+    for (const json& e : t["gpu_events"])
+      byStream[e["stream"]].push_back(e["name"].get<std::string>() + e["correlation"].dump());
     for (const auto& [stream, names] : byStream) all.insert(all.end(), names.begin(), names.end());
     return all;
   };

@@ -48,8 +48,12 @@ class ProtoMessage {
     std::memcpy(&d, &bits, sizeof d);
     return d;
   }
-  std::string text(uint32_t field) const { return find(field) != nullptr ? std::string(find(field)->bytes) : std::string(); }
-  ProtoMessage message(uint32_t field) const { return ProtoMessage(find(field) != nullptr ? find(field)->bytes : std::string_view()); }
+  std::string text(uint32_t field) const {
+    return find(field) != nullptr ? std::string(find(field)->bytes) : std::string();
+  }
+  ProtoMessage message(uint32_t field) const {
+    return ProtoMessage(find(field) != nullptr ? find(field)->bytes : std::string_view());
+  }
   std::vector<ProtoMessage> messages(uint32_t field) const {
     std::vector<ProtoMessage> all;
     for (const Value& v : values_)

@@ -161,20 +161,22 @@ TEST(Reports, KernelSummaryAsCsvIsInNanoseconds) {
 }
 
 TEST(Reports, GpuTraceAsCsv) {
-  EXPECT_EQ(csv("cuda_gpu_trace:base"),
-            "Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Reg/Trd,StcSMem (MB),DymSMem (MB),Bytes (MB),"
-            "Throughput (MB/s),SrcMemKd,DstMemKd,Device,Ctx,Strm,Name\n"
-            "30000,100000,2,,,,,,,,,,4.000,40000.000,Pageable,Device,Test GPU (0),1,7,[CUDA memcpy Host-to-Device]\n"
-            "160000,5000,3,256,1,1,128,1,1,24,0.000,0.001,,,,,Test GPU (0),1,7,saxpy\n"
-            "180000,7000,4,256,1,1,128,1,1,24,0.000,0.001,,,,,Test GPU (0),1,7,saxpy\n"
-            "200000,30000,5,16,1,1,1024,1,1,24,0.000,0.001,,,,,Test GPU (0),1,13,scan\n"
-            "243000,1000,6,,,,,,,,,,0.001,1000.000,,Device,Test GPU (0),1,7,[CUDA memset]\n"
-            "260000,30000,7,,,,,,,,,,0.600,20000.000,Device,Pinned,Test GPU (0),1,7,[CUDA memcpy Device-to-Host]\n");
+  EXPECT_EQ(
+      csv("cuda_gpu_trace:base"),
+      "Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Reg/Trd,StcSMem (MB),DymSMem (MB),Bytes (MB),"
+      "Throughput (MB/s),SrcMemKd,DstMemKd,Device,Ctx,Strm,Name\n"
+      "30000,100000,2,,,,,,,,,,4.000,40000.000,Pageable,Device,Test GPU (0),1,7,[CUDA memcpy Host-to-Device]\n"
+      "160000,5000,3,256,1,1,128,1,1,24,0.000,0.001,,,,,Test GPU (0),1,7,saxpy\n"
+      "180000,7000,4,256,1,1,128,1,1,24,0.000,0.001,,,,,Test GPU (0),1,7,saxpy\n"
+      "200000,30000,5,16,1,1,1024,1,1,24,0.000,0.001,,,,,Test GPU (0),1,13,scan\n"
+      "243000,1000,6,,,,,,,,,,0.001,1000.000,,Device,Test GPU (0),1,7,[CUDA memset]\n"
+      "260000,30000,7,,,,,,,,,,0.600,20000.000,Device,Pinned,Test GPU (0),1,7,[CUDA memcpy Device-to-Host]\n");
 }
 
 TEST(Reports, ApiTrace) {
   const std::string t = text("cuda_api_trace", {}, TimeUnit::Ns);
-  EXPECT_THAT(t, testing::HasSubstr(" Start (ns)  Duration (ns)  Name              Result  CorrID   Pid   Tid  Thread Name\n"));
+  EXPECT_THAT(
+      t, testing::HasSubstr(" Start (ns)  Duration (ns)  Name              Result  CorrID   Pid   Tid  Thread Name\n"));
   EXPECT_THAT(t, testing::HasSubstr("    150,000          3,000  cudaLaunchKernel       0       3  4242  4243\n"));
   EXPECT_THAT(t, testing::Not(testing::HasSubstr("cuLaunchKernel")));
   Options all;
@@ -197,9 +199,12 @@ TEST(Reports, LaunchSummaryJoinsCallsAndKernels) {
 
 TEST(Reports, FiltersKeepOnlyWhatMatches) {
   Options options;
-  options.kernels.emplace("scan<");
-  EXPECT_THAT(csv("cuda_gpu_sum", options), testing::AllOf(testing::HasSubstr("scan"), testing::Not(testing::HasSubstr("saxpy")),
-                                                           testing::HasSubstr("memcpy")));
+  std::string error;
+  ASSERT_TRUE(options.kernels.compile("^void.*scan<", &error)) << error;
+  EXPECT_FALSE(Pattern().compile("scan(", &error));
+  EXPECT_THAT(csv("cuda_gpu_sum", options),
+              testing::AllOf(testing::HasSubstr("scan"), testing::Not(testing::HasSubstr("saxpy")),
+                             testing::HasSubstr("memcpy")));
   Options device;
   device.devices = {3};
   EXPECT_THAT(csv("cuda_gpu_sum", device), testing::Not(testing::HasSubstr("scan")));

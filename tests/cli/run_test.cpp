@@ -16,11 +16,11 @@
 namespace {
 
 namespace fs = std::filesystem;
+using sonde::test::Environment;
+using sonde::test::Outcome;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-using sonde::test::Environment;
-using sonde::test::Outcome;
 
 const std::string kApp = STAND_IN_APP;
 
@@ -56,7 +56,6 @@ class Run : public testing::Test {
   std::string folder_;
   Environment environment_;
 };
-
 
 TEST_F(Run, SummaryOfAProgram) {
   const Outcome o = sonde({"run", kApp, "many", "2"});
@@ -113,7 +112,8 @@ TEST_F(Run, QuickExitLosesNothing) {
 }
 
 TEST_F(Run, FatalSignalsLoseNothing) {
-  for (const auto& [how, number] : {std::pair("segv", SIGSEGV), std::pair("abort", SIGABRT), std::pair("term", SIGTERM)}) {
+  for (const auto& [how, number] :
+       {std::pair("segv", SIGSEGV), std::pair("abort", SIGABRT), std::pair("term", SIGTERM)}) {
     const Outcome o = sonde({"run", kApp, how});
     EXPECT_EQ(o.status, 128 + number) << how;
     EXPECT_THAT(o.out, HasSubstr("Records: 4 collected, 0 lost")) << how;
@@ -189,7 +189,8 @@ TEST_F(Run, ALibraryThatCannotFlushByItselfIsFlushed) {
 }
 
 TEST_F(Run, ProfileFromStartOffWaitsForTheProgram) {
-  const Outcome o = sonde({"run", "--profile-from-start", "off", "--csv", "-r", "cuda_gpu_trace", kApp, "profiler-api"});
+  const Outcome o =
+      sonde({"run", "--profile-from-start", "off", "--csv", "-r", "cuda_gpu_trace", kApp, "profiler-api"});
   EXPECT_THAT(o.err, HasSubstr("Records: 4 collected, 0 lost"));
   EXPECT_THAT(o.out, HasSubstr("\n3000,5000,3,4,2,1,128,1,1,32,"));  // only the second of three
   EXPECT_THAT(sonde({"run", kApp, "profiler-api"}).out, HasSubstr("Records: 12 collected"));
@@ -208,7 +209,8 @@ TEST_F(Run, TheSoftwareGpuComesFirstUnlessTheRealOneIsWanted) {
   const std::string soft = sonde({"run", "-q", "/usr/bin/env"}).out;
   EXPECT_THAT(soft, HasSubstr("\nLD_LIBRARY_PATH=" + folder_ + "/lib64/softgpu:" + folder_ + "/lib64:/somewhere\n"));
   EXPECT_THAT(soft, HasSubstr("\nCUDA_INJECTION64_PATH=" + folder_ + "/lib64/libsonde-collector.so\n"));
-  EXPECT_THAT(sonde({"run", "-q", "--device", "real", "/usr/bin/env"}).out, HasSubstr("\nLD_LIBRARY_PATH=/somewhere\n"));
+  EXPECT_THAT(sonde({"run", "-q", "--device", "real", "/usr/bin/env"}).out,
+              HasSubstr("\nLD_LIBRARY_PATH=/somewhere\n"));
   EXPECT_THAT(sonde({"run", "-q", "--preload", "off", "/usr/bin/env"}).out, Not(HasSubstr("LD_PRELOAD")));
 }
 

@@ -44,7 +44,8 @@ class Maker {
     r.correlationId = correlation;
     add(r);
   }
-  void kernel(const char* name, uint64_t start, uint64_t end, uint32_t correlation, uint32_t stream, int grid, int block) {
+  void kernel(const char* name, uint64_t start, uint64_t end, uint32_t correlation, uint32_t stream, int grid,
+              int block) {
     CUpti_ActivityKernel10 r{};
     r.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
     r.start = kOrigin + start;
@@ -181,7 +182,8 @@ std::string sampleSpool(const SampleOptions& options) {
 Trace readOrDie(const std::string& content) {
   Trace trace;
   std::string error;
-  EXPECT_TRUE(spool::readSpool({reinterpret_cast<const unsigned char*>(content.data()), content.size()}, trace, &error)) << error;
+  EXPECT_TRUE(spool::readSpool({reinterpret_cast<const unsigned char*>(content.data()), content.size()}, trace, &error))
+      << error;
   trace.finish();
   return trace;
 }

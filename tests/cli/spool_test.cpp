@@ -104,7 +104,8 @@ TEST(Spool, EveryTruncationIsReadAsFarAsItGoes) {
     EXPECT_GE(t.records(), before) << length;
     before = t.records();
     // Whole: nothing after the header, or cut in the padding after a payload.
-    const bool whole8 = std::any_of(ends.begin(), ends.end(), [&](size_t e) { return e <= length && length <= spool::padded(e); });
+    const bool whole8 =
+        std::any_of(ends.begin(), ends.end(), [&](size_t e) { return e <= length && length <= spool::padded(e); });
     EXPECT_EQ(t.damagedBytes() == 0, whole8 || length == sizeof(FileHeader)) << length;
   }
   EXPECT_EQ(before, 20u);

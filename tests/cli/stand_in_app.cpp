@@ -132,7 +132,8 @@ int main(int argc, char** argv) {
   }
   if (how == "many") {
     const int n = std::atoi(argv[2]);
-    for (int i = 0; i < n; i++) work(kTime + 1'000'000ull * static_cast<uint64_t>(i + 1), 3 + 2 * static_cast<uint32_t>(i));
+    for (int i = 0; i < n; i++)
+      work(kTime + 1'000'000ull * static_cast<uint64_t>(i + 1), 3 + 2 * static_cast<uint32_t>(i));
   }
   if (how == "exec") {
     char* next[] = {argv[0], const_cast<char*>("return"), nullptr};

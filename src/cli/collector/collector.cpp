@@ -153,8 +153,7 @@ bool Collector::startLocked() {
 
   const auto period = static_cast<uint32_t>(number("SONDE_FLUSH_MS", 500));
   // Where the library cannot flush by itself, the helper thread does.
-  const bool byLibrary =
-      period != 0 && cupti_.flushPeriod != nullptr && cupti_.flushPeriod(period) == CUPTI_SUCCESS;
+  const bool byLibrary = period != 0 && cupti_.flushPeriod != nullptr && cupti_.flushPeriod(period) == CUPTI_SUCCESS;
   startHelperThread(byLibrary ? 0 : period);
   ::pthread_atfork(nullptr, nullptr, afterForkInChild);
   std::atexit(atExit);

@@ -46,8 +46,7 @@ void beforeLeaving(sonde::spool::EndReason reason, int value) {
 EXPORT int InitializeInjection(void) {
   started = true;
   Collector::instance().start();
-  if (auto entry = reinterpret_cast<int (*)()>(chained("SONDE_CHAIN_INJECTION", "InitializeInjection")))
-    return entry();
+  if (auto entry = reinterpret_cast<int (*)()>(chained("SONDE_CHAIN_INJECTION", "InitializeInjection"))) return entry();
   return 1;
 }
 

@@ -14,8 +14,8 @@
 namespace sonde::collector {
 namespace {
 
-constexpr int kSignals[] = {SIGHUP,  SIGINT, SIGQUIT, SIGILL,  SIGTRAP, SIGABRT, SIGBUS,
-                            SIGFPE,  SIGSEGV, SIGPIPE, SIGTERM, SIGXCPU, SIGUSR1, SIGUSR2};
+constexpr int kSignals[] = {SIGHUP, SIGINT,  SIGQUIT, SIGILL,  SIGTRAP, SIGABRT, SIGBUS,
+                            SIGFPE, SIGSEGV, SIGPIPE, SIGTERM, SIGXCPU, SIGUSR1, SIGUSR2};
 constexpr int kWaitMs = 3000;
 
 struct Request {  // small enough for one atomic write to a pipe
@@ -61,7 +61,7 @@ void* helperMain(void*) {
 // Async-signal-safe calls only.
 void onFatalSignal(int number) {
   const int savedErrno = errno;
-  struct sigaction standard {};
+  struct sigaction standard{};
   standard.sa_handler = SIG_DFL;
   ::sigaction(number, &standard, nullptr);
   finishByHelper(spool::EndReason::Signal, number);
@@ -97,12 +97,12 @@ void startHelperThread(uint32_t periodMs) {
   ::pthread_detach(helper);
   ::pthread_setname_np(helper, "sonde-collect");
   for (const int number : kSignals) {
-    struct sigaction current {};
+    struct sigaction current{};
     if (::sigaction(number, nullptr, &current) != 0 || (current.sa_flags & SA_SIGINFO) != 0 ||
         current.sa_handler != SIG_DFL) {
       continue;
     }
-    struct sigaction ours {};
+    struct sigaction ours{};
     ours.sa_handler = onFatalSignal;
     ours.sa_flags = SA_ONSTACK;
     sigemptyset(&ours.sa_mask);

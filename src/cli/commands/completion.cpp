@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <CLI/CLI.hpp>
-
 #include "cli/commands/completion.h"
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <vector>
 
 namespace sonde::cli {
@@ -40,7 +39,8 @@ std::optional<std::string> completionScript(const CLI::App& app, const std::stri
            "_sonde() {\n"
            "  local current=\"${COMP_WORDS[COMP_CWORD]}\" words=\"\"\n"
            "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
-           "    COMPREPLY=($(compgen -W \"" + names + " " + fmt::format("{}", fmt::join(flags(app), " ")) +
+           "    COMPREPLY=($(compgen -W \"" +
+           names + " " + fmt::format("{}", fmt::join(flags(app), " ")) +
            "\" -- \"$current\"))\n"
            "    return\n"
            "  fi\n"

@@ -27,7 +27,7 @@ class Console {
   bool resultColor() const { return resultColor_; }
   unsigned resultWidth() const;  // of the terminal; 0: no terminal
 
-  void info(const std::string& text);     // not with --quiet
+  void info(const std::string& text);  // not with --quiet
   void warning(const std::string& text);
   void error(const std::string& text);
   void flush();

@@ -79,7 +79,8 @@ int listDevices(const std::string& library, const char* kind, bool json) {
     };
     const int major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
               minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
-              sms = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT), clock = attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
+              sms = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+              clock = attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
     if (json) {
       fmt::print(
           "{{\"kind\":\"{}\",\"id\":{},\"name\":{},\"compute_capability\":\"{}.{}\",\"multiprocessors\":{},"

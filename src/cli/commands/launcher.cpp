@@ -83,7 +83,8 @@ LaunchResult launch(const std::vector<std::string>& command, const std::map<std:
 
   std::optional<Clock::time_point> deadline;
   if (timeoutSeconds > 0)
-    deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(timeoutSeconds));
+    deadline =
+        Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(timeoutSeconds));
   int status = 0;
   for (;;) {
     const pid_t done = ::waitpid(child, &status, WNOHANG);

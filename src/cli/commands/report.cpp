@@ -68,8 +68,7 @@ int reportCommand(ReportCommand& s, Console& console) {
 int exportCommand(ExportCommand& s, Console& console) {
   std::string error;
   if (s.exports.formats.empty() && s.exports.output.empty()) s.exports.formats = {"perfetto"};
-  if (s.exports.output.empty())
-    s.exports.output = std::filesystem::path(s.inputs[0]).replace_extension().string();
+  if (s.exports.output.empty()) s.exports.output = std::filesystem::path(s.inputs[0]).replace_extension().string();
   std::vector<Spool> spools;
   Trace trace;
   if (!reports::parseNameStyle(s.names)) {

@@ -6,9 +6,9 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
-#include <regex>
 
 #include "cli/exports/exports.h"
 #include "cli/exports/output_file.h"
@@ -41,13 +41,10 @@ bool reportOptions(const ReportSettings& s, reports::Options* options, std::stri
   options->names = *style;
   options->devices.insert(s.devices.begin(), s.devices.end());
   options->nestedDriverCalls = s.nestedDriverCalls;
-  if (!s.kernels.empty()) {
-    try {
-      options->kernels.emplace(s.kernels, std::regex::ECMAScript | std::regex::optimize);
-    } catch (const std::regex_error& e) {
-      *error = fmt::format("--kernels '{}' is no regular expression: {}", s.kernels, e.what());
-      return false;
-    }
+  std::string why;
+  if (!s.kernels.empty() && !options->kernels.compile(s.kernels, &why)) {
+    *error = fmt::format("--kernels '{}' is no regular expression: {}", s.kernels, why);
+    return false;
   }
   return true;
 }
@@ -116,16 +113,16 @@ std::string describe(const Process& p) {
 
 // What the collector could not do; kinds that were refused for one reason in one line.
 void printNotes(const Process& p, Console& console) {
-  static const std::regex kKind("^activity kind ([0-9]+) is not recorded: (.*)$");
+  constexpr std::string_view kHead = "activity kind ", kMiddle = " is not recorded: ";
   std::map<std::pair<bool, std::string>, std::vector<std::string_view>> refused;
   for (const std::string& note : p.notes) {
-    std::smatch m;
-    if (std::regex_match(note, m, kKind) && m[1].length() < 9) {
-      const auto kind = static_cast<uint32_t>(std::stoul(m[1]));
-      refused[{isEssential(kind), m[2].str()}].push_back(reports::activityKindName(kind));
-    } else {
+    const size_t middle = note.find(kMiddle);
+    if (note.compare(0, kHead.size(), kHead) != 0 || middle == std::string::npos) {
       console.warning(fmt::format("{}: {}", describe(p), note));
+      continue;
     }
+    const auto kind = static_cast<uint32_t>(std::strtoul(note.c_str() + kHead.size(), nullptr, 10));
+    refused[{isEssential(kind), note.substr(middle + kMiddle.size())}].push_back(reports::activityKindName(kind));
   }
   for (const auto& [why, kinds] : refused) {
     const std::string text =
@@ -190,7 +187,8 @@ bool printReports(const Trace& trace, const ReportSettings& s, Console& console,
     } else if (table.rows.empty()) {
       // The usual set says nothing of ranges that nobody made.
       if (!(usual && name == "nvtx_sum"))
-        console.result(fmt::format("{}** {} ({}): {}\n\n", first ? "\n" : "", table.title, table.name, table.emptyReason));
+        console.result(
+            fmt::format("{}** {} ({}): {}\n\n", first ? "\n" : "", table.title, table.name, table.emptyReason));
     } else {
       if (first) console.result("\n");
       console.result(reports::renderText(table, style));
@@ -215,9 +213,9 @@ void printLosses(const Trace& trace, bool csv, Console& console) {
   }
   for (const Process& p : trace.processes) {
     if (p.dropped != 0)
-      console.warning(fmt::format(
-          "{} RECORDS WERE LOST in {}: every total above may be too small. A larger --buffer-kb helps.",
-          reports::formatCount(p.dropped), describe(p)));
+      console.warning(
+          fmt::format("{} RECORDS WERE LOST in {}: every total above may be too small. A larger --buffer-kb helps.",
+                      reports::formatCount(p.dropped), describe(p)));
     printNotes(p, console);
     if (p.damagedBytes != 0)
       console.warning(fmt::format("{}: {} bytes of the trace are damaged; {} records were recovered", describe(p),
@@ -226,7 +224,8 @@ void printLosses(const Trace& trace, bool csv, Console& console) {
       console.warning(fmt::format("{} did not end in order{}; what it delivered until then is here", describe(p),
                                   ::kill(static_cast<pid_t>(p.pid), 0) == 0 ? " (it is still running)" : " (killed?)"));
     } else if (p.end->reason == static_cast<uint32_t>(spool::EndReason::Signal)) {
-      console.warning(fmt::format("{} was ended by signal {} ({})", describe(p), p.end->value, ::strsignal(p.end->value)));
+      console.warning(
+          fmt::format("{} was ended by signal {} ({})", describe(p), p.end->value, ::strsignal(p.end->value)));
     }
   }
   // Kernels compile in the call that first uses them; without this the first
@@ -249,7 +248,8 @@ bool readSpools(const std::vector<Spool>& spools, Trace& trace, Console& console
   bool any = false;
   for (const Spool& s : spools) {
     std::string error;
-    const std::span<const unsigned char> bytes(reinterpret_cast<const unsigned char*>(s.content.data()), s.content.size());
+    const std::span<const unsigned char> bytes(reinterpret_cast<const unsigned char*>(s.content.data()),
+                                               s.content.size());
     if (spool::readSpool(bytes, trace, &error)) {
       any = true;
     } else {

@@ -191,7 +191,8 @@ int runCommand(RunSettings& s, Console& console) {
   if (!checkReportSettings(s.report, &error) || !checkExportSettings(s.exports, &error)) return fail();
   TemporaryFolder folder;
   if (folder.path().empty()) {
-    error = fmt::format("cannot create a folder for the records: {} (TMPDIR names another place)", std::strerror(errno));
+    error =
+        fmt::format("cannot create a folder for the records: {} (TMPDIR names another place)", std::strerror(errno));
     return fail();
   }
   Plan plan;

@@ -28,7 +28,8 @@ void writeChrome(const Trace& trace, const Options& options, const Sink& sink) {
     sink("}");
   };
   const auto name = [&](const char* what, uint64_t pid, uint64_t tid, const std::string& text) {
-    event(fmt::format(R"("ph":"M","name":"{}","pid":{},"tid":{},"args":{{"name":{}}})", what, pid, tid, jsonString(text)));
+    event(fmt::format(R"("ph":"M","name":"{}","pid":{},"tid":{},"args":{{"name":{}}})", what, pid, tid,
+                      jsonString(text)));
   };
   sink("{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"sonde\",\"lost_records\":" +
        std::to_string(trace.dropped()) + "},\"traceEvents\":[");
@@ -41,7 +42,8 @@ void writeChrome(const Trace& trace, const Options& options, const Sink& sink) {
     const uint64_t pid = gpuPid(e.process, e.device), tid = uint64_t{e.context} << 16 | e.stream;
     if (named.insert({pid, UINT64_MAX}).second)
       name("process_name", pid, 0,
-           fmt::format("{}, process {}", reports::deviceName(trace, e.process, e.device), trace.processes[e.process].pid));
+           fmt::format("{}, process {}", reports::deviceName(trace, e.process, e.device),
+                       trace.processes[e.process].pid));
     if (named.insert({pid, tid}).second)
       name("thread_name", pid, tid, fmt::format("Context {} Stream {}", e.context, e.stream));
   }
@@ -87,7 +89,8 @@ void writeChrome(const Trace& trace, const Options& options, const Sink& sink) {
       event(fmt::format(R"("ph":"i","s":"t","cat":"nvtx","name":{},"pid":{},"tid":{},"ts":{})", text, pid, r.threadId,
                         micros(r.start - origin)));
     } else if (r.style == RangeStyle::StartEnd) {  // need not nest
-      const std::string common = fmt::format(R"("cat":"nvtx","name":{},"id":"{}.{}","pid":{},"tid":{})", text, pid, r.id, pid, r.threadId);
+      const std::string common =
+          fmt::format(R"("cat":"nvtx","name":{},"id":"{}.{}","pid":{},"tid":{})", text, pid, r.id, pid, r.threadId);
       event(fmt::format(R"("ph":"b",{},"ts":{})", common, micros(r.start - origin)));
       event(fmt::format(R"("ph":"e",{},"ts":{})", common, micros(r.end - origin)));
     } else {

@@ -16,7 +16,7 @@ OutputFile::~OutputFile() {
 }
 
 bool OutputFile::open(const std::string& path, bool replace, std::string* error) {
-  struct stat info {};
+  struct stat info{};
   if (::stat(path.c_str(), &info) == 0) {
     if (S_ISDIR(info.st_mode)) {
       *error = fmt::format("{} is a folder", path);

@@ -40,10 +40,22 @@ enum ArgName : uint64_t {
   kArgGraphNode,
   kArgEnd,
 };
-constexpr const char* kArgNames[] = {
-    "",      "device",         "context", "stream", "correlation_id",       "registers_per_thread", "shared_mem_static",
-    "shared_mem_dynamic", "thread_count", "local_mem_per_thread", "bytes",  "throughput_bytes_per_second",
-    "source_memory",      "destination_memory", "value", "graph_node_id"};
+constexpr const char* kArgNames[] = {"",
+                                     "device",
+                                     "context",
+                                     "stream",
+                                     "correlation_id",
+                                     "registers_per_thread",
+                                     "shared_mem_static",
+                                     "shared_mem_dynamic",
+                                     "thread_count",
+                                     "local_mem_per_thread",
+                                     "bytes",
+                                     "throughput_bytes_per_second",
+                                     "source_memory",
+                                     "destination_memory",
+                                     "value",
+                                     "graph_node_id"};
 static_assert(std::size(kArgNames) == kArgEnd);
 
 class PerfettoWriter {
@@ -67,8 +79,9 @@ class PerfettoWriter {
     body.varint(pf::packet::timestamp, time)
         .varint(pf::packet::timestampClockId, pf::clock::kRealtime)
         .varint(pf::packet::sequenceId, 1)
-        .varint(pf::packet::sequenceFlags, first_ ? pf::packet::kIncrementalStateCleared | pf::packet::kNeedsIncrementalState
-                                                  : pf::packet::kNeedsIncrementalState);
+        .varint(pf::packet::sequenceFlags,
+                first_ ? pf::packet::kIncrementalStateCleared | pf::packet::kNeedsIncrementalState
+                       : pf::packet::kNeedsIncrementalState);
     first_ = false;
     ProtoWriter file;
     file.message(pf::trace::packet, body);
@@ -264,9 +277,9 @@ class PerfettoWriter {
         argument(launch, kArgSharedStatic, e.staticShared);
         argument(launch, kArgSharedDynamic, e.dynamicShared);
         argument(launch, kArgThreads,
-                 static_cast<uint64_t>(e.grid[0]) * static_cast<uint64_t>(e.grid[1]) * static_cast<uint64_t>(e.grid[2]) *
-                     static_cast<uint64_t>(e.block[0]) * static_cast<uint64_t>(e.block[1]) *
-                     static_cast<uint64_t>(e.block[2]));
+                 static_cast<uint64_t>(e.grid[0]) * static_cast<uint64_t>(e.grid[1]) *
+                     static_cast<uint64_t>(e.grid[2]) * static_cast<uint64_t>(e.block[0]) *
+                     static_cast<uint64_t>(e.block[1]) * static_cast<uint64_t>(e.block[2]));
         argument(launch, kArgLocalMemory, e.localPerThread);
         if (e.graphNodeId != 0) argument(launch, kArgGraphNode, e.graphNodeId);
       } else if (e.work != GpuWork::Graph) {
@@ -274,7 +287,8 @@ class PerfettoWriter {
         argument(launch, kArgBytes, e.bytes);
         if (e.duration() != 0)
           argument(launch, kArgThroughput,
-                   static_cast<uint64_t>(std::min(1e18, static_cast<double>(e.bytes) * 1e9 / static_cast<double>(e.duration()))));
+                   static_cast<uint64_t>(
+                       std::min(1e18, static_cast<double>(e.bytes) * 1e9 / static_cast<double>(e.duration()))));
         argument(launch, kArgSource, reports::memoryKindName(e.srcKind));
         argument(launch, kArgDestination, reports::memoryKindName(e.dstKind));
         if (kind == kStageMemset) argument(launch, kArgValue, e.setValue);
@@ -310,7 +324,8 @@ class PerfettoWriter {
     }
     uint64_t iid = 0;
     for (auto& [device, changes] : byDevice) {
-      std::stable_sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) { return a.time < b.time; });
+      std::stable_sort(changes.begin(), changes.end(),
+                       [](const Change& a, const Change& b) { return a.time < b.time; });
       iid++;
       int64_t kernels = 0;
       int copies = 0;
@@ -376,8 +391,9 @@ class PerfettoWriter {
   // around it does.
   template <typename E, typename Describe>
   void nestedSlices(uint64_t track, std::vector<const E*>& events, Describe describeEvent) {
-    std::stable_sort(events.begin(), events.end(),
-                     [](const E* a, const E* b) { return a->start != b->start ? a->start < b->start : a->end > b->end; });
+    std::stable_sort(events.begin(), events.end(), [](const E* a, const E* b) {
+      return a->start != b->start ? a->start < b->start : a->end > b->end;
+    });
     std::vector<uint64_t> open;
     const auto closeUntil = [&](uint64_t time) {
       while (!open.empty() && open.back() <= time) {
@@ -405,7 +421,8 @@ class PerfettoWriter {
             .varint(pf::event::gpuApi, pf::event::kApiCuda);
         annotate(event, "correlation_id", call.correlation);
         if (call.returnValue != 0) annotate(event, "result", call.returnValue);
-        if (const auto work = submissions_.find({call.process, call.correlation}); !call.nested && work != submissions_.end()) {
+        if (const auto work = submissions_.find({call.process, call.correlation});
+            !call.nested && work != submissions_.end()) {
           ProtoWriter correlation;
           for (const uint64_t id : work->second) correlation.varint(pf::event::correlationSubmissions, id);
           event.message(pf::event::gpuCorrelation, correlation);

@@ -9,7 +9,9 @@ namespace sonde::exports::perfetto {
 
 using Field = uint32_t;
 
-namespace trace { inline constexpr Field packet = 1; }
+namespace trace {
+inline constexpr Field packet = 1;
+}
 
 namespace packet {
 inline constexpr Field clockSnapshot = 6, timestamp = 8, sequenceId = 10, trackEvent = 11, internedData = 12,
@@ -64,9 +66,9 @@ inline constexpr Field argNameIid = 1, argUint = 4, argDouble = 5, argString = 6
 }  // namespace stage
 
 namespace counter {
-inline constexpr Field counters = 2, gpuId = 3, descriptorIid = 4;       // GpuCounterEvent
-inline constexpr Field counterId = 1, intValue = 2, doubleValue = 3;     // GpuCounter
-inline constexpr Field specs = 1;                                        // GpuCounterDescriptor
+inline constexpr Field counters = 2, gpuId = 3, descriptorIid = 4;    // GpuCounterEvent
+inline constexpr Field counterId = 1, intValue = 2, doubleValue = 3;  // GpuCounter
+inline constexpr Field specs = 1;                                     // GpuCounterDescriptor
 inline constexpr Field specId = 1, specName = 2, specDescription = 3, specNumeratorUnits = 7, specDenominatorUnits = 8,
                        specSelectByDefault = 9, specGroups = 10, specDirection = 11;
 inline constexpr uint64_t kUnitByte = 7, kUnitSecond = 22, kGroupMemory = 5, kGroupCompute = 6, kForwards = 2;

@@ -17,17 +17,38 @@ constexpr const char* kWorkNames[] = {"kernel", "memcpy", "memset", "graph"};
 constexpr const char* kStyleNames[] = {"pushpop", "startend", "mark"};
 
 enum CsvColumn : size_t {
-  kType, kStart, kEnd, kDuration, kPid, kTid, kCorrelation, kDevice, kContext, kStream, kGrid, kBlock = kGrid + 3,
-  kRegisters = kBlock + 3, kStaticShared, kDynamicShared, kBytes, kSource, kDestination, kResult, kName, kColumns
+  kType,
+  kStart,
+  kEnd,
+  kDuration,
+  kPid,
+  kTid,
+  kCorrelation,
+  kDevice,
+  kContext,
+  kStream,
+  kGrid,
+  kBlock = kGrid + 3,
+  kRegisters = kBlock + 3,
+  kStaticShared,
+  kDynamicShared,
+  kBytes,
+  kSource,
+  kDestination,
+  kResult,
+  kName,
+  kColumns
 };
 using CsvFields = std::array<std::string, kColumns>;
 constexpr std::array<const char*, kColumns> kCsvHeader = {
-    "Type", "Start (ns)", "End (ns)", "Duration (ns)", "Pid",  "Tid",  "CorrId",  "Device",      "Ctx",
-    "Strm", "GrdX",       "GrdY",     "GrdZ",          "BlkX", "BlkY", "BlkZ",    "Reg/Trd",     "StcSMem (B)",
-    "DymSMem (B)", "Bytes", "SrcMemKd", "DstMemKd",    "Result", "Name"};
+    "Type",    "Start (ns)",  "End (ns)",    "Duration (ns)", "Pid",      "Tid",      "CorrId", "Device",
+    "Ctx",     "Strm",        "GrdX",        "GrdY",          "GrdZ",     "BlkX",     "BlkY",   "BlkZ",
+    "Reg/Trd", "StcSMem (B)", "DymSMem (B)", "Bytes",         "SrcMemKd", "DstMemKd", "Result", "Name"};
 
 template <typename N>
-std::string number(N n) { return fmt::format("{}", n); }
+std::string number(N n) {
+  return fmt::format("{}", n);
+}
 
 CsvFields head(const Trace& trace, const EventBase& e, std::string_view type) {
   CsvFields f;
@@ -120,22 +141,24 @@ void writeJson(const Trace& trace, const Options& options, const Sink& sink) {
   for (const Process& p : trace.processes) {
     std::string arguments;
     for (const std::string& a : p.arguments) arguments += (arguments.empty() ? "" : ",") + jsonString(a);
-    row(fmt::format(R"("pid":{},"parent_pid":{},"executable":{},"arguments":[{}],"host":{},"cupti":{},"cupti_version":{},"start":{},"ended":{},"records":{},"lost_records":{})",
-                    p.pid, p.parentPid, jsonString(p.executable), arguments, jsonString(p.host), jsonString(p.cuptiPath),
-                    p.cuptiVersion, p.startTime, p.end.has_value(), p.records, p.dropped));
+    row(fmt::format(
+        R"("pid":{},"parent_pid":{},"executable":{},"arguments":[{}],"host":{},"cupti":{},"cupti_version":{},"start":{},"ended":{},"records":{},"lost_records":{})",
+        p.pid, p.parentPid, jsonString(p.executable), arguments, jsonString(p.host), jsonString(p.cuptiPath),
+        p.cuptiVersion, p.startTime, p.end.has_value(), p.records, p.dropped));
   }
   sink("]");
   open("devices");
   for (const Device& d : trace.devices)
-    row(fmt::format(R"("process":{},"id":{},"name":{},"compute_capability":"{}.{}","multiprocessors":{},"memory_bytes":{},"core_clock_khz":{})",
-                    d.process, d.id, jsonString(trace.text(d.name)), d.ccMajor, d.ccMinor, d.multiprocessors,
-                    d.memoryBytes, d.coreClockKHz));
+    row(fmt::format(
+        R"("process":{},"id":{},"name":{},"compute_capability":"{}.{}","multiprocessors":{},"memory_bytes":{},"core_clock_khz":{})",
+        d.process, d.id, jsonString(trace.text(d.name)), d.ccMajor, d.ccMinor, d.multiprocessors, d.memoryBytes,
+        d.coreClockKHz));
   sink("]");
   open("api_calls");
   for (const ApiCall& c : trace.apiCalls)
-    row(fmt::format(R"({},"domain":"{}","tid":{},"correlation":{},"cbid":{},"result":{},"nested":{},"name":{})", times(c),
-                    c.runtime ? "runtime" : "driver", c.threadId, c.correlation, c.cbid, c.returnValue, c.nested,
-                    jsonString(reports::apiName(trace.text(c.name)))));
+    row(fmt::format(R"({},"domain":"{}","tid":{},"correlation":{},"cbid":{},"result":{},"nested":{},"name":{})",
+                    times(c), c.runtime ? "runtime" : "driver", c.threadId, c.correlation, c.cbid, c.returnValue,
+                    c.nested, jsonString(reports::apiName(trace.text(c.name)))));
   sink("]");
   open("gpu_events");
   for (const GpuEvent& e : trace.gpuEvents) {
@@ -144,9 +167,10 @@ void writeJson(const Trace& trace, const Options& options, const Sink& sink) {
                                    times(e), kWorkNames[static_cast<int>(e.work)], e.device, e.context, e.stream,
                                    e.correlation, jsonString(reports::gpuEventName(trace, e, options.names)));
     if (e.work == GpuWork::Kernel) {
-      body += fmt::format(R"(,"mangled_name":{},"grid":[{}],"block":[{}],"registers":{},"static_shared":{},"dynamic_shared":{},"local_per_thread":{})",
-                          jsonString(trace.text(e.name)), dimensions(e.grid), dimensions(e.block), e.registers,
-                          e.staticShared, e.dynamicShared, e.localPerThread);
+      body += fmt::format(
+          R"(,"mangled_name":{},"grid":[{}],"block":[{}],"registers":{},"static_shared":{},"dynamic_shared":{},"local_per_thread":{})",
+          jsonString(trace.text(e.name)), dimensions(e.grid), dimensions(e.block), e.registers, e.staticShared,
+          e.dynamicShared, e.localPerThread);
     } else if (e.work != GpuWork::Graph) {
       body += fmt::format(R"(,"bytes":{},"async":{},"source_memory":"{}","destination_memory":"{}")", e.bytes, e.async,
                           reports::memoryKindName(e.srcKind), reports::memoryKindName(e.dstKind));

@@ -24,7 +24,8 @@ void walkTopLevel(std::string_view s, Visit visit) {
       i += kAnonymous.size() - 1;
       continue;
     }
-    if (s.compare(i, 8, "operator") == 0 && (i == 0 || (!std::isalnum(static_cast<unsigned char>(s[i - 1])) && s[i - 1] != '_'))) {
+    if (s.compare(i, 8, "operator") == 0 &&
+        (i == 0 || (!std::isalnum(static_cast<unsigned char>(s[i - 1])) && s[i - 1] != '_'))) {
       // The symbols of an operator's name are no brackets.
       i += 8;
       if (s.compare(i, 2, "()") == 0) {
@@ -54,8 +55,8 @@ std::optional<NameStyle> parseNameStyle(std::string_view text) {
 std::string demangle(const std::string& mangled) {
   if (mangled.compare(0, 2, "_Z") != 0) return mangled;
   int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status),
-                                                         &std::free);
+  const std::unique_ptr<char, decltype(&std::free)> text(
+      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), &std::free);
   return status == 0 && text != nullptr ? text.get() : mangled;
 }
 
@@ -93,7 +94,8 @@ std::string apiName(std::string_view recorded) {
   const size_t at = recorded.rfind("_v");
   if (at != std::string_view::npos && recorded.size() - at >= 6) {
     bool digits = true;
-    for (size_t i = at + 2; i < recorded.size(); i++) digits &= std::isdigit(static_cast<unsigned char>(recorded[i])) != 0;
+    for (size_t i = at + 2; i < recorded.size(); i++)
+      digits &= std::isdigit(static_cast<unsigned char>(recorded[i])) != 0;
     if (digits) return std::string(recorded.substr(0, at));
   }
   return std::string(recorded);
@@ -179,13 +181,14 @@ std::string_view activityKindName(uint32_t kind) {
   switch (kind) {
 #define KIND(name) \
   case CUPTI_ACTIVITY_KIND_##name: return #name;
-    KIND(MEMCPY) KIND(MEMSET) KIND(KERNEL) KIND(DRIVER) KIND(RUNTIME) KIND(DEVICE) KIND(CONTEXT)
-    KIND(CONCURRENT_KERNEL) KIND(NAME) KIND(MARKER) KIND(MARKER_DATA) KIND(OVERHEAD) KIND(CDP_KERNEL)
-    KIND(MEMCPY2) KIND(UNIFIED_MEMORY_COUNTER) KIND(FUNCTION) KIND(MODULE) KIND(DEVICE_ATTRIBUTE) KIND(CUDA_EVENT)
-    KIND(STREAM) KIND(SYNCHRONIZATION) KIND(EXTERNAL_CORRELATION) KIND(MEMORY) KIND(MEMORY2) KIND(MEMORY_POOL)
-    KIND(GRAPH_TRACE) KIND(JIT) KIND(ENVIRONMENT)
+    KIND(MEMCPY)
+    KIND(MEMSET) KIND(KERNEL) KIND(DRIVER) KIND(RUNTIME) KIND(DEVICE) KIND(CONTEXT) KIND(CONCURRENT_KERNEL) KIND(NAME)
+        KIND(MARKER) KIND(MARKER_DATA) KIND(OVERHEAD) KIND(CDP_KERNEL) KIND(MEMCPY2) KIND(UNIFIED_MEMORY_COUNTER)
+            KIND(FUNCTION) KIND(MODULE) KIND(DEVICE_ATTRIBUTE) KIND(CUDA_EVENT) KIND(STREAM) KIND(SYNCHRONIZATION)
+                KIND(EXTERNAL_CORRELATION) KIND(MEMORY) KIND(MEMORY2) KIND(MEMORY_POOL) KIND(GRAPH_TRACE) KIND(JIT)
+                    KIND(ENVIRONMENT)
 #undef KIND
-    default: return "?";
+                        default : return "?";
   }
 }
 
@@ -209,7 +212,8 @@ std::string rangeName(const Trace& trace, const NvtxRange& range) {
 
 std::string deviceName(const Trace& trace, uint32_t process, uint32_t device) {
   for (const Device& d : trace.devices)
-    if (d.process == process && d.id == device && d.name != 0) return fmt::format("{} ({})", trace.text(d.name), device);
+    if (d.process == process && d.id == device && d.name != 0)
+      return fmt::format("{} ({})", trace.text(d.name), device);
   return fmt::format("GPU {}", device);
 }
 

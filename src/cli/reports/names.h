@@ -26,13 +26,13 @@ std::string kernelName(const std::string& mangled, NameStyle style);
 // "cudaMalloc_v3020" → "cudaMalloc"; "cuMemAlloc_v2" stays.
 std::string apiName(std::string_view recorded);
 
-std::string_view copyKindName(uint32_t copyKind);    // "Host-to-Device"
-std::string_view memoryKindName(uint32_t kind);      // "Pageable"
-std::string_view overheadKindName(uint32_t kind);    // "Driver compiler"
+std::string_view copyKindName(uint32_t copyKind);  // "Host-to-Device"
+std::string_view memoryKindName(uint32_t kind);    // "Pageable"
+std::string_view overheadKindName(uint32_t kind);  // "Driver compiler"
 std::string_view unifiedMemoryKindName(uint32_t kind);
 std::string_view synchronizationTypeName(uint32_t type);
 std::string_view memoryOperationName(uint32_t type);
-std::string_view activityKindName(uint32_t kind);    // "CONCURRENT_KERNEL"
+std::string_view activityKindName(uint32_t kind);  // "CONCURRENT_KERNEL"
 
 // "[CUDA memcpy Host-to-Device]", "[CUDA memset]"; for copies and sets.
 std::string operationName(const GpuEvent& event);

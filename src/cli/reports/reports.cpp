@@ -59,8 +59,8 @@ bool makeReport(const std::string& nameAndArgument, const Trace& trace, const Op
 bool selected(const Trace& trace, const GpuEvent& e, const Options& options) {
   if (!e.finished) return false;
   if (!options.devices.empty() && !options.devices.contains(e.device)) return false;
-  if (!options.kernels || e.work != GpuWork::Kernel) return true;
-  return std::regex_search(demangle(trace.text(e.name)), *options.kernels);
+  if (options.kernels.empty() || e.work != GpuWork::Kernel) return true;
+  return options.kernels.matches(demangle(trace.text(e.name)));
 }
 
 }  // namespace sonde::reports

@@ -3,14 +3,13 @@
 #ifndef SONDE_CLI_REPORTS_REPORTS_H_
 #define SONDE_CLI_REPORTS_REPORTS_H_
 
-#include <optional>
-#include <regex>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "cli/reports/names.h"
+#include "cli/reports/pattern.h"
 #include "cli/reports/table.h"
 #include "cli/spool/trace.h"
 
@@ -18,9 +17,9 @@ namespace sonde::reports {
 
 struct Options {
   NameStyle names = NameStyle::Full;
-  std::optional<std::regex> kernels;  // keep only kernels whose full name matches somewhere
-  std::set<uint32_t> devices;         // keep only GPU work of these; empty: all
-  bool nestedDriverCalls = false;     // also those that the runtime made
+  Pattern kernels;                 // keep only kernels whose full name matches somewhere
+  std::set<uint32_t> devices;      // keep only GPU work of these; empty: all
+  bool nestedDriverCalls = false;  // also those that the runtime made
 };
 
 struct Report {

@@ -13,7 +13,7 @@ struct Stats {
   uint64_t min = 0;
   uint64_t max = 0;
   double average = 0;
-  double median = 0;  // the mean of the two middle ones when their number is even
+  double median = 0;     // the mean of the two middle ones when their number is even
   double deviation = 0;  // of a sample: divides by n - 1; 0 for one value
 };
 

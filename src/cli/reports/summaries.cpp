@@ -26,7 +26,8 @@ std::vector<Line> sortedLines(Groups& groups, uint64_t* total) {
     lines.push_back({key, computeStats(values)});
     *total += lines.back().stats.total;
   }
-  std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.stats.total > b.stats.total; });
+  std::stable_sort(lines.begin(), lines.end(),
+                   [](const Line& a, const Line& b) { return a.stats.total > b.stats.total; });
   return lines;
 }
 
@@ -42,7 +43,13 @@ Table timeTable(Groups& groups, const char* countHeader, std::vector<Column> key
   for (Line& line : sortedLines(groups, &total)) {
     const Stats& s = line.stats;
     std::vector<Cell> row = {total != 0 ? 100.0 * static_cast<double>(s.total) / static_cast<double>(total) : 0.0,
-                             s.total, s.count, s.average, s.median, s.min, s.max, s.deviation};
+                             s.total,
+                             s.count,
+                             s.average,
+                             s.median,
+                             s.min,
+                             s.max,
+                             s.deviation};
     for (std::string& k : line.key) row.emplace_back(std::move(k));
     t.rows.push_back(std::move(row));
   }
@@ -128,9 +135,9 @@ Table memorySizeSummary(const Trace& trace, const Options& options) {
     if (memory && selected(trace, e, options)) groups[{operationName(e)}].push_back(e.bytes);
   }
   Table t;
-  t.columns = {{"Total", CellKind::Bytes}, {"Count", CellKind::Integer}, {"Avg", CellKind::Bytes},
-               {"Med", CellKind::Bytes},   {"Min", CellKind::Bytes},     {"Max", CellKind::Bytes},
-               {"StdDev", CellKind::Bytes}, {"Operation"}};
+  t.columns = {
+      {"Total", CellKind::Bytes}, {"Count", CellKind::Integer}, {"Avg", CellKind::Bytes},    {"Med", CellKind::Bytes},
+      {"Min", CellKind::Bytes},   {"Max", CellKind::Bytes},     {"StdDev", CellKind::Bytes}, {"Operation"}};
   t.emptyReason = "no copies or sets were recorded";
   uint64_t total = 0;
   for (Line& line : sortedLines(groups, &total)) {
@@ -176,9 +183,16 @@ Table launchSummary(const Trace& trace, const Options& options) {
     t.total.push_back(std::max(e.end, call.end) - call.start);
   }
   Table t;
-  t.columns = {{"Count", CellKind::Integer},  {"API Avg", CellKind::Time},   {"API Max", CellKind::Time},
-               {"Queue Avg", CellKind::Time}, {"Queue Max", CellKind::Time}, {"Kernel Avg", CellKind::Time},
-               {"Kernel Max", CellKind::Time}, {"Total Avg", CellKind::Time}, {"API Name"}, {"Kernel Name"}};
+  t.columns = {{"Count", CellKind::Integer},
+               {"API Avg", CellKind::Time},
+               {"API Max", CellKind::Time},
+               {"Queue Avg", CellKind::Time},
+               {"Queue Max", CellKind::Time},
+               {"Kernel Avg", CellKind::Time},
+               {"Kernel Max", CellKind::Time},
+               {"Total Avg", CellKind::Time},
+               {"API Name"},
+               {"Kernel Name"}};
   t.emptyReason = "no kernel could be joined with its launch";
   std::vector<std::pair<uint64_t, std::vector<Cell>>> rows;
   for (auto& [key, times] : groups) {

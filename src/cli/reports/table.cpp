@@ -122,7 +122,8 @@ std::string formatTime(double ns, TimeUnit unit) {
 }
 
 std::string formatBytes(double bytes) {
-  if (bytes < 999.5) return bytes == std::floor(bytes) ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.1f} B", bytes);
+  if (bytes < 999.5)
+    return bytes == std::floor(bytes) ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.1f} B", bytes);
   if (bytes < 999'999.5) return fmt::format("{:.3f} kB", bytes / 1e3);
   if (bytes < 999'999'500) return fmt::format("{:.3f} MB", bytes / 1e6);
   if (bytes < 999'999'500'000) return fmt::format("{:.3f} GB", bytes / 1e9);

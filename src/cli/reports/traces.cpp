@@ -20,13 +20,16 @@ Table gpuTrace(const Trace& trace, const Options& options) {
   Table t;
   t.emptyReason = "no work on the GPU was recorded";
   const bool pids = severalProcesses(trace);
-  t.columns = {{"Start", CellKind::Instant},     {"Duration", CellKind::Time},  {"CorrId", CellKind::Id},
-               {"GrdX", CellKind::Id},        {"GrdY", CellKind::Id},        {"GrdZ", CellKind::Id},
-               {"BlkX", CellKind::Id},        {"BlkY", CellKind::Id},        {"BlkZ", CellKind::Id},
-               {"Reg/Trd", CellKind::Id},     {"StcSMem", CellKind::Bytes},  {"DymSMem", CellKind::Bytes},
+  t.columns = {{"Start", CellKind::Instant},  {"Duration", CellKind::Time},
+               {"CorrId", CellKind::Id},      {"GrdX", CellKind::Id},
+               {"GrdY", CellKind::Id},        {"GrdZ", CellKind::Id},
+               {"BlkX", CellKind::Id},        {"BlkY", CellKind::Id},
+               {"BlkZ", CellKind::Id},        {"Reg/Trd", CellKind::Id},
+               {"StcSMem", CellKind::Bytes},  {"DymSMem", CellKind::Bytes},
                {"Bytes", CellKind::Bytes},    {"Throughput", CellKind::Throughput},
-               {"SrcMemKd", CellKind::Label}, {"DstMemKd", CellKind::Label}, {"Device", CellKind::Label},
-               {"Ctx", CellKind::Id},         {"Strm", CellKind::Id}};
+               {"SrcMemKd", CellKind::Label}, {"DstMemKd", CellKind::Label},
+               {"Device", CellKind::Label},   {"Ctx", CellKind::Id},
+               {"Strm", CellKind::Id}};
   if (pids) t.columns.push_back({"Pid", CellKind::Id});
   t.columns.push_back({"Name", CellKind::Text});
   const uint64_t origin = trace.origin();
@@ -36,7 +39,8 @@ Table gpuTrace(const Trace& trace, const Options& options) {
     if (e.work == GpuWork::Kernel) {
       for (const int32_t g : e.grid) row.emplace_back(static_cast<uint64_t>(g));
       for (const int32_t b : e.block) row.emplace_back(static_cast<uint64_t>(b));
-      row.insert(row.end(), {uint64_t{e.registers}, uint64_t{e.staticShared}, uint64_t{e.dynamicShared}, {}, {}, {}, {}});
+      row.insert(row.end(),
+                 {uint64_t{e.registers}, uint64_t{e.staticShared}, uint64_t{e.dynamicShared}, {}, {}, {}, {}});
     } else {
       row.resize(row.size() + 9);
       row.push_back(e.work == GpuWork::Graph ? Cell() : Cell(e.bytes));
@@ -59,8 +63,14 @@ Table gpuTrace(const Trace& trace, const Options& options) {
 Table apiTrace(const Trace& trace, const Options& options) {
   Table t;
   t.emptyReason = "no CUDA API calls were recorded";
-  t.columns = {{"Start", CellKind::Instant}, {"Duration", CellKind::Time}, {"Name"},        {"Result", CellKind::Id},
-               {"CorrID", CellKind::Id},  {"Pid", CellKind::Id},        {"Tid", CellKind::Id}, {"Thread Name"}};
+  t.columns = {{"Start", CellKind::Instant},
+               {"Duration", CellKind::Time},
+               {"Name"},
+               {"Result", CellKind::Id},
+               {"CorrID", CellKind::Id},
+               {"Pid", CellKind::Id},
+               {"Tid", CellKind::Id},
+               {"Thread Name"}};
   const uint64_t origin = trace.origin();
   for (const ApiCall& call : trace.apiCalls) {
     if (call.nested && !options.nestedDriverCalls) continue;

@@ -47,7 +47,7 @@ class Decoder {
   size_t firstApiCall_ = SIZE_MAX;
   std::unordered_map<uint64_t, StringId> strings_;
   std::map<std::pair<uint32_t, uint32_t>, StringId> apiNames_;
-  std::unordered_map<uint32_t, NvtxRange> openRanges_;      // by marker id
+  std::unordered_map<uint32_t, NvtxRange> openRanges_;                                     // by marker id
   std::unordered_map<uint32_t, std::pair<std::optional<uint32_t>, uint32_t>> markerData_;  // id → colour, category
   size_t firstRange_ = SIZE_MAX;
 };

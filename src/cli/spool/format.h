@@ -23,8 +23,8 @@ inline constexpr uint32_t kVersion = 1;
 struct FileHeader {
   char magic[8];
   uint32_t version;
-  uint32_t headerSize;   // of this structure; a newer writer may append
-  uint32_t recordAbi;    // CUPTI_API_VERSION of the records' layouts
+  uint32_t headerSize;  // of this structure; a newer writer may append
+  uint32_t recordAbi;   // CUPTI_API_VERSION of the records' layouts
   uint32_t pid;
   uint64_t reserved;
 };
@@ -33,13 +33,13 @@ static_assert(sizeof(FileHeader) == 32);
 inline constexpr uint32_t kBlockMagic = 0x4b4c4253;  // "SBLK"
 
 enum class BlockType : uint16_t {
-  Process = 1,   // JSON object, see collector/collector.cpp
-  Records = 2,   // RecordHeader + record, again and again; string pointers are string ids
-  Strings = 3,   // {u32 id, u32 length, bytes, zeros up to 8}; id 0 is the NULL pointer
-  Names = 4,     // {u32 domain, u32 cbid, u32 string id, u32 0}: names of API functions
-  Dropped = 5,   // u64: records lost since the last such block
-  End = 6,       // EndBlock: the process ended in order
-  Skipped = 7,   // {u32 kind, u32 0, u64 count}: records of kinds that the collector does not keep
+  Process = 1,  // JSON object, see collector/collector.cpp
+  Records = 2,  // RecordHeader + record, again and again; string pointers are string ids
+  Strings = 3,  // {u32 id, u32 length, bytes, zeros up to 8}; id 0 is the NULL pointer
+  Names = 4,    // {u32 domain, u32 cbid, u32 string id, u32 0}: names of API functions
+  Dropped = 5,  // u64: records lost since the last such block
+  End = 6,      // EndBlock: the process ended in order
+  Skipped = 7,  // {u32 kind, u32 0, u64 count}: records of kinds that the collector does not keep
 };
 
 struct BlockHeader {
@@ -48,8 +48,8 @@ struct BlockHeader {
   uint16_t flags;
   uint32_t payloadSize;
   uint32_t payloadCrc;
-  uint32_t sequence;     // 0, 1, 2 … within one spool
-  uint32_t headerCrc;    // of the five fields before
+  uint32_t sequence;   // 0, 1, 2 … within one spool
+  uint32_t headerCrc;  // of the five fields before
 };
 static_assert(sizeof(BlockHeader) == 24);
 
@@ -64,11 +64,11 @@ static_assert(sizeof(RecordHeader) == 8);
 enum class EndReason : uint32_t { Exit = 0, Signal = 1, Exec = 2, QuickExit = 3 };
 
 struct EndBlock {
-  uint32_t reason;  // EndReason
-  int32_t value;    // signal number, or exit status where it is known, else -1
-  uint64_t time;    // cuptiGetTimestamp
-  uint64_t records; // kept in this spool
-  uint64_t dropped; // in all
+  uint32_t reason;   // EndReason
+  int32_t value;     // signal number, or exit status where it is known, else -1
+  uint64_t time;     // cuptiGetTimestamp
+  uint64_t records;  // kept in this spool
+  uint64_t dropped;  // in all
 };
 static_assert(sizeof(EndBlock) == 32);
 

@@ -107,7 +107,8 @@ size_t readSection(Bytes data, size_t at, Trace& trace) {
         if ((good = payload.size() >= sizeof(EndBlock))) process.end = load<EndBlock>(payload.data());
         break;
       case BlockType::Skipped:
-        if ((good = payload.size() >= 16)) process.skipped[load<uint32_t>(payload.data())] += load<uint64_t>(payload.data() + 8);
+        if ((good = payload.size() >= 16))
+          process.skipped[load<uint32_t>(payload.data())] += load<uint64_t>(payload.data() + 8);
         break;
       default: break;  // of a newer writer
     }

@@ -24,8 +24,7 @@ RecordLayout recordLayout(uint32_t kind) {
       return {sizeof(CUpti_ActivityCdpKernel), {FIELD(CUpti_ActivityCdpKernel, name)}, {}};
     case CUPTI_ACTIVITY_KIND_DRIVER:
     case CUPTI_ACTIVITY_KIND_RUNTIME: return {sizeof(CUpti_ActivityAPI), {}, {}};
-    case CUPTI_ACTIVITY_KIND_DEVICE:
-      return {sizeof(CUpti_ActivityDevice5), {FIELD(CUpti_ActivityDevice5, name)}, {}};
+    case CUPTI_ACTIVITY_KIND_DEVICE: return {sizeof(CUpti_ActivityDevice5), {FIELD(CUpti_ActivityDevice5, name)}, {}};
     case CUPTI_ACTIVITY_KIND_CONTEXT: return {sizeof(CUpti_ActivityContext3), {}, {}};
     case CUPTI_ACTIVITY_KIND_STREAM: return {sizeof(CUpti_ActivityStream), {}, {}};
     case CUPTI_ACTIVITY_KIND_NAME: return {sizeof(CUpti_ActivityName), {FIELD(CUpti_ActivityName, name)}, {}};

@@ -10,9 +10,9 @@
 namespace sonde::spool {
 
 struct RecordLayout {
-  uint16_t size = 0;            // of the newest structure of the kind; 0: the kind is not kept
-  uint16_t strings[4] = {};     // offsets of const char* fields; 0 ends the list
-  uint16_t pointers[2] = {};    // offsets of other pointers, meaningless elsewhere: stored as 0
+  uint16_t size = 0;          // of the newest structure of the kind; 0: the kind is not kept
+  uint16_t strings[4] = {};   // offsets of const char* fields; 0 ends the list
+  uint16_t pointers[2] = {};  // offsets of other pointers, meaningless elsewhere: stored as 0
 };
 
 // Of the record structures that this build was compiled with.

@@ -124,8 +124,8 @@ struct Process {
   uint32_t cuptiVersion = 0;
   uint64_t startTime = 0;  // of the collection
   std::optional<spool::EndBlock> end;
-  uint64_t records = 0;   // read
-  uint64_t dropped = 0;   // lost by the library or for want of a buffer
+  uint64_t records = 0;                  // read
+  uint64_t dropped = 0;                  // lost by the library or for want of a buffer
   std::map<uint32_t, uint64_t> skipped;  // kind → records that the collector does not keep
   std::vector<std::string> notes;        // what the collector could not do
   uint64_t damagedBytes = 0;             // of its spool, that could not be read
