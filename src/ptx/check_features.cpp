@@ -94,7 +94,9 @@ void Checker::instructionFeatures(const Instruction& i, const InstructionRule* r
     if (i.has(level.mod)) require(i.pos, "'." + std::string(name(level.mod)) + "'", level.version, level.target);
   if (i.has(Mod::cluster) || i.space == StateSpace::sharedCluster || i.space2 == StateSpace::sharedCluster)
     require(i.pos, mnemonic(i), 78, 90);
-  if (i.op == Opcode::wgmma) requireSuffix(i.pos, mnemonic(i), 90);
+  if (i.op == Opcode::wgmma && (module_.target != 90 || module_.targetSuffix.empty()))
+    error(i.pos, mnemonic(i) + " exists on sm_90a only; .target says sm_" + std::to_string(module_.target) +
+                     module_.targetSuffix);
   if (i.op == Opcode::setmaxnreg) requireSuffix(i.pos, mnemonic(i), 90);
   if (i.op == Opcode::tcgen05) requireSuffix(i.pos, mnemonic(i), 100);
   if ((i.op == Opcode::vote || i.op == Opcode::shfl) && !i.has(Mod::sync) && module_.target >= 70 &&

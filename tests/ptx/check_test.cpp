@@ -160,7 +160,7 @@ TEST(Check, FeaturesNeedTheirVersionAndTarget) {
             ":9:1: error: 'redux.sync.add.u32' needs PTX ISA version 7.0 or later; .version says 6.5\n");
   EXPECT_EQ(
       one("wgmma.fence.sync.aligned;", "8.0", "sm_90"),
-      ":9:1: error: 'wgmma.fence.sync.aligned' needs the architecture-specific target sm_90a; .target says sm_90\n");
+      ":9:1: error: 'wgmma.fence.sync.aligned' exists on sm_90a only; .target says sm_90\n");
   EXPECT_EQ(one("mov.u32 %r1, %cluster_ctarank;", "8.0", "sm_80"),
             ":9:14: error: '%cluster_ctarank' needs sm_90 or later; .target says sm_80\n");
   EXPECT_EQ(one("fma.rn.bf16 %h1, %h2, %h3, %h4;", "7.0", "sm_75"),
