@@ -140,7 +140,7 @@ bool makePlan(const RunSettings& s, const std::string& spoolFolder, Plan* plan, 
   env["SONDE_KINDS"] = fmt::format("{}", fmt::join(kinds, ","));
   env["SONDE_FLUSH_MS"] = std::to_string(s.flushMs);
   env["SONDE_BUFFER_KB"] = std::to_string(s.bufferKb);
-  env["SONDE_PROFILE_FROM_START"] = s.profileFromStart == "off" ? "0" : "1";
+  env["SONDE_PROFILE_FROM_START"] = std::to_string(s.profileFromStart != "off");
   // There is one slot for each injection library; one that is taken is called by ours.
   for (const auto& [slot, chain] : {std::pair("CUDA_INJECTION64_PATH", "SONDE_CHAIN_INJECTION"),
                                     std::pair("NVTX_INJECTION64_PATH", "SONDE_CHAIN_NVTX")}) {
