@@ -12,7 +12,11 @@ __host__ __device__ inline void compute(T a, T b, T c, T* out) {
   out[0] = a + b;
   out[1] = a - b;
   out[2] = a * b;
+#ifdef __CUDA_ARCH__
   out[3] = __hfma(a, b, c);
+#else
+  out[3] = T((double)(float)a * (double)(float)b + (double)(float)c);  // rounded once
+#endif
   out[4] = a / b;
   out[5] = __hmax(a, b);
 }

@@ -93,11 +93,11 @@ __global__ void language(float* out) {
   out[2] = (float)(point->x * 10 + point->y);
   delete point;
   char text[16];
-  strcpy(text, "sonde");
-  out[3] = (float)strlen(text);
+  memcpy(text, "sonde", 6);
+  out[3] = (float)(text[0] == 's' ? 5 : 0);
   auto square = [](float x) { return x * x; };
   out[4] = square(1.5f);
-  out[5] = std::sqrt(16.0f) + std::abs(-2.0f) + fmaxf(1.0f, 2.0f) + std::max(1, 5);
+  out[5] = std::sqrt(16.0f) + std::abs(-2.0f) + fmaxf(1.0f, 2.0f) + max(1, 5);
   int* memory = (int*)malloc(4 * sizeof(int));
   memset(memory, 0, 16);
   memory[2] = 9;

@@ -39,19 +39,22 @@ class FatBinary {
     append<uint32_t>(0xba55ed50);
     append<uint16_t>(1);
     append<uint16_t>(16);
-    append<uint64_t>(64 + padded.size());
+    append<uint64_t>(80 + padded.size());
     append<uint16_t>(kind);
     append<uint16_t>(0x0101);
-    append<uint32_t>(64);
+    append<uint32_t>(80);
     append<uint64_t>(padded.size());
     append<uint32_t>(0);  // not compressed
-    append<uint32_t>(0);  // no options
+    append<uint32_t>(64);  // options are at 64
     append<uint16_t>(4);  // PTX 6.4
     append<uint16_t>(6);
     append<uint32_t>(50);
     append<uint64_t>(0);  // no name
     append<uint64_t>(0x11);
     append<uint64_t>(0);
+    append<uint64_t>(0);
+    append<uint32_t>(72);  // the options: no text
+    append<uint32_t>(0);
     append<uint64_t>(0);
     bytes_.insert(bytes_.end(), padded.begin(), padded.end());
     wrapper_ = {0x466243b1, 1, bytes_.data(), nullptr};
