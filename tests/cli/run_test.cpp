@@ -168,6 +168,13 @@ TEST_F(Run, ATerminatedSondeTerminatesTheApplicationAndStillReports) {
   EXPECT_THAT(o.out, HasSubstr("Records: 4 collected, 0 lost"));
 }
 
+// The reader of a pipe may go; TearDown sees that no spool stays behind.
+TEST_F(Run, AClosedPipeLeavesNothing) {
+  const std::string command = std::string(SONDE) + " run -q --print-gpu-trace " + kApp + " many 5000 | head -n 1";
+  const Outcome o = sonde::test::runProgram({"/bin/bash", "-c", command}, environment_);
+  EXPECT_EQ(o.status, 0);
+}
+
 // -------------------------------------------------------------- collection --
 
 TEST_F(Run, LostRecordsAreShouted) {

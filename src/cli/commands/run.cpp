@@ -30,9 +30,11 @@ class TemporaryFolder {
     path_ = fmt::format("{}/sonde-XXXXXX", base != nullptr && base[0] != 0 ? base : "/tmp");
     if (::mkdtemp(path_.data()) == nullptr) path_.clear();
   }
-  ~TemporaryFolder() {
+  ~TemporaryFolder() { remove(); }
+  void remove() {
     std::error_code ec;
     if (!path_.empty()) fs::remove_all(path_, ec);
+    path_.clear();
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
@@ -216,6 +218,7 @@ int runCommand(RunSettings& s, Console& console) {
   }
 
   const std::vector<Spool> spools = collectSpools(folder.path());
+  folder.remove();  // now: a closed pipe may end us while we print
   if (spools.empty()) {
     console.warning(
         "nothing was recorded: the application never initialised CUDA, or its driver does not load injection "
