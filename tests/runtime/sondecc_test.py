@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The compiler driver: its options, its outputs, its messages.
+
+Usage: sondecc_test.py SONDECC INCLUDE_DIR LIBRARY_DIR
+"""
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SONDECC, INCLUDE, LIBRARY = sys.argv[1:4]
+ENVIRONMENT = dict(os.environ, SONDE_INCLUDE_DIR=INCLUDE, SONDE_LIBRARY_DIR=LIBRARY,
+                   LD_LIBRARY_PATH=LIBRARY)
+KERNEL = r"""
+#ifndef BIAS
+#define BIAS 0
+#endif
+__global__ void kernel(int* out) { out[threadIdx.x] = threadIdx.x + BIAS; }
+int launch() {
+  int* device = nullptr;
+  int host[4] = {};
+  if (cudaMalloc(&device, sizeof host) != cudaSuccess) return 1;
+  kernel<<<1, 4>>>(device);
+  if (cudaMemcpy(host, device, sizeof host, cudaMemcpyDeviceToHost) != cudaSuccess) return 2;
+  cudaFree(device);
+  return host[3] == 3 + BIAS ? 0 : 3;
+}
+"""
+MAIN = "int launch();\nint main() { return launch(); }\n"
+
+
+class Sondecc(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.write("kernel.cu", KERNEL)
+        self.write("main.cpp", MAIN)
+        self.write("whole.cu", KERNEL + MAIN)
+
+    def tearDown(self):
+        self.directory.cleanup()
+
+    def path(self, name):
+        return os.path.join(self.directory.name, name)
+
+    def write(self, name, text):
+        with open(self.path(name), "w") as f:
+            f.write(text)
+
+    def read(self, name):
+        with open(self.path(name), "rb") as f:
+            return f.read()
+
+    def run_in(self, command, environment=ENVIRONMENT):
+        return subprocess.run(command, cwd=self.directory.name, env=environment, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, universal_newlines=True)
+
+    def compile(self, *options, ok=True):
+        result = self.run_in([sys.executable, SONDECC, *options])
+        if ok:
+            self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
+    def test_one_command(self):
+        self.compile("whole.cu", "-o", "program")
+        self.assertEqual(self.run_in([self.path("program")]).returncode, 0)
+
+    def test_separate_objects_and_a_define(self):
+        self.compile("-c", "-DBIAS=40", "kernel.cu", "-O2")
+        self.compile("-c", "main.cpp", "-o", "other.o")
+        self.compile("kernel.o", "other.o", "-o", "program")
+        self.assertEqual(self.run_in([self.path("program")]).returncode, 0)
+
+    def test_mixed_sources_in_one_command(self):
+        self.compile("-std=c++20", "-g", "-lineinfo", "kernel.cu", "main.cpp", "-o", "program", "-lm",
+                     "-Xcompiler", "-Wall,-O1", "-Xlinker", "--as-needed")
+        self.assertEqual(self.run_in([self.path("program")]).returncode, 0)
+
+    def test_per_thread_default_stream(self):
+        self.compile("whole.cu", "--default-stream=per-thread", "-o", "program")
+        self.assertEqual(self.run_in([self.path("program")]).returncode, 0)
+        symbols = self.run_in(["nm", "-D", self.path("program")]).stdout
+        self.assertIn("cudaLaunchKernel_ptsz", symbols)
+        self.assertIn("cudaMemcpy_ptds", symbols)
+
+    def test_ptx_of_the_asked_architecture(self):
+        self.compile("-ptx", "-arch=sm_80", "kernel.cu")
+        text = self.read("kernel.ptx").decode()
+        self.assertIn(".target sm_80", text)
+        self.assertIn(".visible .entry _Z6kernelPi(", text)
+
+    def test_fat_binary_holds_each_architecture(self):
+        self.compile("-fatbin", "-gencode", "arch=compute_75,code=sm_75", "--generate-code",
+                     "arch=compute_90,code=[sm_90,compute_90]", "kernel.cu", "-o", "out.fatbin")
+        data = self.read("out.fatbin")
+        magic, version, header, size = struct.unpack_from("<IHHQ", data)
+        self.assertEqual((magic, version, header, size), (0xBA55ED50, 1, 16, len(data) - 16))
+        architectures, at = [], 16
+        while at < len(data):
+            kind, _, header, payload = struct.unpack_from("<HHIQ", data, at)
+            architectures.append(struct.unpack_from("<I", data, at + 28)[0])
+            self.assertEqual(kind, 1)
+            self.assertIn(b".version 7.8", data[at + header:at + header + payload])
+            at += header + payload
+        self.assertEqual(architectures, [75, 90])
+
+    def test_dependencies(self):
+        self.write("part.h", "int unused;\n")
+        self.write("with.cu", '#include "part.h"\n' + KERNEL)
+        self.compile("-c", "with.cu", "-MD", "-MF", "with.d", "-o", "with.o")
+        self.assertIn("part.h", self.read("with.d").decode())
+
+    def test_dryrun_shows_commands_and_makes_nothing(self):
+        result = self.compile("--dryrun", "whole.cu", "-o", "program")
+        self.assertIn("--cuda-device-only", result.stderr)
+        self.assertFalse(os.path.exists(self.path("program")))
+
+    def test_compiler_errors_give_their_line(self):
+        self.write("bad.cu", "__global__ void k() {\n  nonsense();\n}\n")
+        result = self.compile("-c", "bad.cu", ok=False)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("bad.cu:2:3: error", result.stderr)
+
+    def test_messages(self):
+        for options, words in (
+                ((), "no input files"),
+                (("missing.cu",), "no such file"),
+                (("-dc", "kernel.cu"), "separate compilation"),
+                (("-cudart", "static", "whole.cu"), "no static runtime"),
+                (("-cubin", "kernel.cu"), "-ptx or -fatbin"),
+                (("-arch=sm_banana", "kernel.cu"), "unknown architecture"),
+                (("--no-such-option", "kernel.cu"), "unknown option"),
+                (("file.xyz",), "what is this")):
+            result = self.compile(*options, ok=False)
+            self.assertEqual(result.returncode, 2, options)
+            self.assertIn("sondecc: error: ", result.stderr)
+            self.assertIn(words, result.stderr)
+
+    def test_clang_that_is_not_there(self):
+        environment = dict(ENVIRONMENT, SONDE_CLANG="clang-of-nowhere")
+        result = self.run_in([sys.executable, SONDECC, "-c", "kernel.cu"], environment)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("clang-of-nowhere", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[4:], verbosity=1)
