@@ -78,6 +78,22 @@ TEST(InitTest, UnknownModelIsAnError) {
             0);
 }
 
+TEST(InitTest, InjectedLibraryIsCalledOnceTheDriverWorks) {
+  EXPECT_EQ(inChild([] {
+              setenv("CUDA_INJECTION64_PATH", INJECTION, 1);
+              cuInit(0);
+              const char* said = getenv("SONDE_TEST_INJECTED");
+              _exit(said && std::string(said) == "yes" ? 0 : 1);
+            }),
+            0);
+  EXPECT_EQ(inChild([] {
+              setenv("SONDE_QUIET", "1", 1);
+              setenv("CUDA_INJECTION64_PATH", "/no/such/library.so", 1);
+              _exit(cuInit(0) == CUDA_SUCCESS ? 0 : 1);
+            }),
+            0);
+}
+
 TEST(InitTest, ForkedChildMustNotGoOn) {
   EXPECT_EQ(inChild([] {
               cuInit(0);

@@ -72,7 +72,7 @@ class ToolsTest : public Gpu {
   }
   void enable(uint32_t cbid) {
     uint32_t count = 0;
-    platform_->enabledCallbacks(SONDE_DOMAIN_DRIVER, &count)[cbid] = 1;
+    __atomic_store_n(&platform_->enabledCallbacks(SONDE_DOMAIN_DRIVER, &count)[cbid], uint8_t{1}, __ATOMIC_RELAXED);
     ASSERT_GT(count, cbid);
   }
   static constexpr uint32_t kMemAllocV2 = 243, kLaunchKernel = 307, kMemcpyHtoDV2 = 276;

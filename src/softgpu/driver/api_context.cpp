@@ -43,6 +43,7 @@ CUresult create(CUcontext* pctx, unsigned flags, CUdevice dev) {
   if (!pctx || !validFlags(flags)) return CUDA_ERROR_INVALID_VALUE;
   Ref<Context> context;
   if (const CUresult e = createContext(device, flags, false, context)) return e;
+  announceContext(*context);
   thread().contexts.push_back(context);
   *pctx = static_cast<CUcontext>(context->handle());
   return CUDA_SUCCESS;
@@ -51,12 +52,17 @@ CUresult create(CUcontext* pctx, unsigned flags, CUdevice dev) {
 }  // namespace
 
 CUresult primaryContext(Device* device, bool retain, Ref<Context>& out) {
-  std::lock_guard lock(device->primaryMutex);
-  if (!device->primary) {
-    if (const CUresult e = createContext(device, device->primaryFlags, true, device->primary)) return e;
+  bool created = false;
+  {
+    std::lock_guard lock(device->primaryMutex);
+    if (!device->primary) {
+      if (const CUresult e = createContext(device, device->primaryFlags, true, device->primary)) return e;
+      created = true;
+    }
+    if (retain) device->primaryUsers++;
+    out = device->primary;
   }
-  if (retain) device->primaryUsers++;
-  out = device->primary;
+  if (created) announceContext(*out);
   return CUDA_SUCCESS;
 }
 

@@ -86,7 +86,18 @@ CUresult eventWork(CUevent event, CUgraphNodeType type, NodeWork& work) {
   return CUDA_SUCCESS;
 }
 
-namespace {
+CUresult childWork(CUgraph handle, NodeWork& work) {
+  Ref<Graph> child;
+  if (const CUresult e = findGraph(handle, child)) return e;
+  work.type = CU_GRAPH_NODE_TYPE_GRAPH;
+  {
+    std::lock_guard lock(graphLock());
+    work.child = child->clone();
+  }
+  if (!work.child) return CUDA_ERROR_OUT_OF_MEMORY;
+  work.child->ownedByNode = true;
+  return CUDA_SUCCESS;
+}
 
 CUresult addNode(CUgraphNode* out, CUgraph hGraph, const CUgraphNode* dependencies, size_t count, NodeWork work) {
   Ref<Graph> graph;
@@ -109,6 +120,8 @@ CUresult addNode(CUgraphNode* out, CUgraph hGraph, const CUgraphNode* dependenci
   *out = static_cast<CUgraphNode>(node->handle());
   return CUDA_SUCCESS;
 }
+
+namespace {
 
 CUresult nodeOf(CUgraphNode handle, CUgraphNodeType type, Ref<GraphNode>& node) {
   if (const CUresult e = findNode(handle, node)) return e;
@@ -335,16 +348,8 @@ DRIVER_API(cuGraphAddEmptyNode)
 
 DRIVER_API(cuGraphAddChildGraphNode)
 (CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, size_t numDependencies, CUgraph childGraph) {
-  Ref<Graph> child;
-  if (const CUresult e = findGraph(childGraph, child)) return e;
   NodeWork work;
-  work.type = CU_GRAPH_NODE_TYPE_GRAPH;
-  {
-    std::lock_guard lock(graphLock());
-    work.child = child->clone();
-  }
-  if (!work.child) return CUDA_ERROR_OUT_OF_MEMORY;
-  work.child->ownedByNode = true;
+  if (const CUresult e = childWork(childGraph, work)) return e;
   return addNode(phGraphNode, hGraph, dependencies, numDependencies, std::move(work));
 }
 

@@ -32,7 +32,8 @@ class Capture {
 namespace {
 
 struct Captures {
-  std::mutex mutex;
+  // Recursive: a listener that is told of a node may ask about the capture.
+  std::recursive_mutex mutex;
   std::vector<Capture*> active;
   std::atomic<uint32_t> count{0};
   uint64_t lastId = 0;

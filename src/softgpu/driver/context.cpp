@@ -166,10 +166,13 @@ CUresult createContext(Device* device, uint32_t flags, bool primary, Ref<Context
   HandleTable::publish(legacy.get());
   context->addStream(legacy.get());
   Driver::get().addContext(context.get());
-  reportContext(*context, SONDE_RESOURCE_CONTEXT_CREATED);
-  reportStream(*legacy, SONDE_RESOURCE_STREAM_CREATED);
   out = std::move(context);
   return CUDA_SUCCESS;
+}
+
+void announceContext(Context& context) {
+  reportContext(context, SONDE_RESOURCE_CONTEXT_CREATED);
+  if (Ref<Stream> legacy = context.legacy()) reportStream(*legacy, SONDE_RESOURCE_STREAM_CREATED);
 }
 
 }  // namespace sonde::softgpu::driver

@@ -6,6 +6,8 @@
 namespace sonde::softgpu::driver {
 
 CUresult createContext(Device* device, uint32_t flags, bool primary, Ref<Context>& out);
+// Tells the listener of a context just created; no lock may be held.
+void announceContext(Context& context);
 // Tells the listener; `event` is a SondeResourceEvent.
 void reportStream(Stream& stream, uint32_t event);
 // The primary context of a device, created when it is not active. `retain`

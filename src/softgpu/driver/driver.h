@@ -298,7 +298,6 @@ struct ThreadState {
   bool inHostFunction = false;
   std::atomic<uint32_t> inListener{0};
   CUstreamCaptureMode captureMode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-  std::set<Capture*> captures;                  // begun by this thread
 };
 ThreadState& thread();
 

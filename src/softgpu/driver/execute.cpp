@@ -119,12 +119,6 @@ bool hostAllowed(uint64_t address, uint64_t bytes) {
   return memory::Allocator::get().hostRangeAllowed(address, bytes);
 }
 
-uint64_t limit(Context& context, CUlimit which) {
-  std::lock_guard lock(context.objects);
-  auto it = context.limits.find(which);
-  return it == context.limits.end() ? 0 : it->second;
-}
-
 void runKernel(Stream& stream, Command& command) {
   Context& context = *stream.context();
   Function& function = *command.launch.function;
@@ -153,9 +147,12 @@ void runKernel(Stream& stream, Command& command) {
   request.device = &context.device()->model;
   const uint32_t clockMHz = context.device()->smClockMHz(nowNs());
   request.smClockMHz = clockMHz;
-  request.heapBytes = limit(context, CU_LIMIT_MALLOC_HEAP_SIZE);
-  request.printfBytes = limit(context, CU_LIMIT_PRINTF_FIFO_SIZE);
-  request.stackBytes = limit(context, CU_LIMIT_STACK_SIZE);
+  {
+    std::lock_guard lock(context.objects);
+    request.heapBytes = context.limits[CU_LIMIT_MALLOC_HEAP_SIZE];
+    request.printfBytes = context.limits[CU_LIMIT_PRINTF_FIFO_SIZE];
+    request.stackBytes = context.limits[CU_LIMIT_STACK_SIZE];
+  }
   request.print = print;
   if (memory::Allocator::get().anyRegistered()) request.hostAddressAllowed = hostAllowed;
 

@@ -59,7 +59,7 @@ def main():
         lines.append(f"SONDE_EXPORT {symbol}({declaration}) {{")
         if twin:
             lines.append("  PerThreadScope perThread;")
-        lines.append(f"  if (!tools::driverEnabled[{cbid}]) [[likely]] return {base}_impl({arguments});")
+        lines.append(f"  if (!tools::listening({cbid})) [[likely]] return {base}_impl({arguments});")
         values = "nullptr"
         if params:
             members = " ".join(p + ";" for p, _ in params)

@@ -101,7 +101,7 @@ class GraphExec final : public Object {
 
   const uint32_t id, graphId;
   const cuuint64_t flags;
-  std::mutex mutex;
+  std::recursive_mutex mutex;   // a listener may be told of work while it is held
   std::vector<Step> steps;   // in launch order, child graphs expanded
 
   Step* find(void* node);

@@ -14,5 +14,9 @@ CUresult kernelWork(const CUDA_KERNEL_NODE_PARAMS& params, NodeWork& work);
 CUresult copyWork(const CUDA_MEMCPY3D* params, CUcontext ctx, NodeWork& work);
 CUresult setWork(const CUDA_MEMSET_NODE_PARAMS* params, CUcontext ctx, NodeWork& work);
 CUresult eventWork(CUevent event, CUgraphNodeType type, NodeWork& work);
+// The node gets a copy of the graph.
+CUresult childWork(CUgraph graph, NodeWork& work);
+
+CUresult addNode(CUgraphNode* out, CUgraph hGraph, const CUgraphNode* dependencies, size_t count, NodeWork work);
 
 }  // namespace sonde::softgpu::driver

@@ -28,13 +28,27 @@ Ref<Kernel> Library::kernel(uint32_t index) {
 }
 
 CUresult Library::module(Context& context, Ref<Module>& out) {
-  std::lock_guard lock(mutex_);
-  Ref<Module>& m = modules_[context.uid()];
-  if (!m) {
-    JitLogs logs;
-    if (const CUresult e = loadModuleTexts(context, texts_, logs, m)) return e;
+  {
+    std::lock_guard lock(mutex_);
+    auto it = modules_.find(context.uid());
+    if (it != modules_.end()) {
+      out = it->second;
+      return CUDA_SUCCESS;
+    }
   }
-  out = m;
+  // Loading reports to the listener, so no lock is held. Of two threads that
+  // come here at once, one module is kept.
+  Ref<Module> loaded;
+  JitLogs logs;
+  if (const CUresult e = loadModuleTexts(context, texts_, logs, loaded)) return e;
+  bool kept;
+  {
+    std::lock_guard lock(mutex_);
+    auto [it, inserted] = modules_.emplace(context.uid(), loaded);
+    out = it->second;
+    kept = inserted;
+  }
+  if (!kept) unloadModule(*loaded);
   return CUDA_SUCCESS;
 }
 

@@ -176,8 +176,10 @@ int32_t attachListener(const SondeListener* who) { return attach(who); }
 void detachListener() {
   std::lock_guard lock(attachMutex);
   interest.store(0);
-  std::fill(std::begin(driverEnabled), std::end(driverEnabled), uint8_t{0});
-  std::fill(std::begin(runtimeEnabled), std::end(runtimeEnabled), uint8_t{0});
+  for (uint32_t i = 0; i < kCallbackBytes; i++) {
+    __atomic_store_n(&driverEnabled[i], uint8_t{0}, __ATOMIC_RELAXED);
+    __atomic_store_n(&runtimeEnabled[i], uint8_t{0}, __ATOMIC_RELAXED);
+  }
   listener.store(nullptr, std::memory_order_seq_cst);
   waitForListenerUse();
 }

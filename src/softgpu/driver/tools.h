@@ -17,6 +17,10 @@ extern volatile uint8_t driverEnabled[kCallbackBytes];
 extern volatile uint8_t runtimeEnabled[kCallbackBytes];
 extern std::atomic<uint64_t> interest;
 
+// Does anybody listen to this driver call? The listener writes the bytes at
+// any time.
+inline bool listening(uint32_t cbid) { return __atomic_load_n(&driverEnabled[cbid], __ATOMIC_RELAXED) != 0; }
+
 inline bool wants(uint64_t bits) { return (interest.load(std::memory_order_relaxed) & bits) != 0; }
 
 // Each reports when somebody listens, and does nothing otherwise. Callers
