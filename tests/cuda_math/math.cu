@@ -2,8 +2,6 @@
 //
 // CUDA's mathematical functions, one kernel each; test_cuda_math.cpp compares
 // their results with the host's.
-#include <cuda_fp16.h>
-
 #define UNARY(name, type, expression)                                                   \
   extern "C" __global__ void name(const type* in, const type* in2, type* out, int n) { \
     const int i = blockIdx.x * blockDim.x + threadIdx.x;                                \
@@ -32,7 +30,6 @@ BOTH(k_tanh, tanhf(x), tanh(x))
 BOTH(k_erf, erff(x), erf(x))
 BOTH(k_erfc, erfcf(x * 0.1f), erfc(x * 0.1))
 BOTH(k_tgamma, tgammaf(x * 0.2f), tgamma(x * 0.2))
-BOTH(k_lgamma, lgammaf(x), lgamma(x))
 BOTH(k_cbrt, cbrtf(x), cbrt(x))
 BOTH(k_hypot, hypotf(x, y), hypot(x, y))
 BOTH(k_fmod, fmodf(x, y), fmod(x, y))
@@ -47,5 +44,3 @@ BOTH(k_fdim, fdimf(x, y), fdim(x, y))
 BOTH(k_fma, fmaf(x, y, x), fma(x, y, x))
 BOTH(k_div, x / y, x / y)
 BOTH(k_sqrt, sqrtf(fabsf(x)), sqrt(fabs(x)))
-BOTH(k_j0, j0f(x), j0(x))
-UNARY(k_half_f, float, __half2float(__hadd(__float2half(x), __float2half(y))))

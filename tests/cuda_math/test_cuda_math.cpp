@@ -5,25 +5,13 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <iterator>
 
 #include "../exec/device_fixture.h"
+#include "nvcc.h"
 
 namespace sonde::softgpu::exec {
 namespace {
-
-std::string compiledMath() {
-  const char* path = std::getenv("CUDA_PATH");
-  const std::string nvcc = std::string(path ? path : "/usr/local/cuda") + "/bin/nvcc";
-  const std::string out = testing::TempDir() + "/sonde_math_" + std::to_string(getpid()) + ".ptx";
-  const std::string command = nvcc + " -arch=compute_90 -ptx -o " + out + " " + SONDE_MATH_CU + " > /dev/null 2>&1";
-  if (std::system(command.c_str()) != 0) return {};
-  std::ifstream file(out);
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  std::remove(out.c_str());
-  return text;
-}
 
 // Distance in units in the last place of the wanted value.
 template <class T>
@@ -90,7 +78,7 @@ void checkAll(Kernels& kernels, const Function<T>* functions, size_t count, cons
   {"k_sqrt", HOST(std::sqrt(std::fabs(x))), 0}
 
 TEST(CudaMath, AgreesWithTheHostsLibrary) {
-  const std::string ptx = compiledMath();
+  const std::string ptx = test::compileCuda(SONDE_MATH_CU);
   if (ptx.empty()) GTEST_SKIP() << "no CUDA compiler on this machine";
   Kernels kernels(ptx);
   ASSERT_TRUE(kernels.program);
