@@ -73,8 +73,12 @@ class Lower {
   Rounding rounding() const;      // of rn rz rm rp rna; nearest when absent
 
   // --- small IR pieces (common.cpp) ---
-  Value* k(unsigned bits, uint64_t v) { return c.constantInt(bits, v); }
-  Value* kLike(Value* like, uint64_t v) { return llvm::ConstantInt::get(like->getType(), v); }
+  // Constants, cut to the width: ~0 stands for all ones in any of them.
+  static uint64_t cut(unsigned bits, uint64_t v) { return bits < 64 ? v & ((uint64_t{1} << bits) - 1) : v; }
+  Value* k(unsigned bits, uint64_t v) { return c.constantInt(bits, cut(bits, v)); }
+  Value* kLike(Value* like, uint64_t v) {
+    return llvm::ConstantInt::get(like->getType(), cut(like->getType()->getScalarSizeInBits(), v));
+  }
   Value* fp(double v) { return c.constantFp(b.getFloatTy(), v); }
   Value* fp64(double v) { return c.constantFp(b.getDoubleTy(), v); }
   Value* fpBits(uint32_t bits) { return asF32(k(32, bits)); }
