@@ -72,7 +72,8 @@ Program::LoadResult Program::load(std::span<const std::string_view> texts, const
   }
   ptx::Module module;
   std::vector<std::string> missing;
-  if (inputs.size() == 1) {
+  // The linker also makes calls of an alias calls of what it stands for.
+  if (inputs.size() == 1 && inputs[0].module.aliases.empty()) {
     module = std::move(inputs[0].module);
     for (const auto& f : module.functions)
       if (!f.hasBody && !f.isKernel) missing.push_back(f.name);
