@@ -7,6 +7,7 @@
 
 #include "sonde_device_math_core.h"
 #include "sonde_device_math_special.h"
+#include "sonde_device_math_bessel.h"
 
 /* name(double), namef(float), name(float) from sonde_math. */
 #define SONDE_FORWARD_UNARY(name)                                      \
@@ -97,6 +98,17 @@ SONDE_FORWARD_UNARY(normcdf)
 SONDE_FORWARD_UNARY(normcdfinv)
 SONDE_FORWARD_UNARY(tgamma)
 SONDE_FORWARD_UNARY(lgamma)
+SONDE_FORWARD_UNARY(tanpi)
+SONDE_FORWARD_UNARY(j0)
+SONDE_FORWARD_UNARY(j1)
+SONDE_FORWARD_UNARY(y0)
+SONDE_FORWARD_UNARY(y1)
+SONDE_FORWARD_UNARY(cyl_bessel_i0)
+SONDE_FORWARD_UNARY(cyl_bessel_i1)
+SONDE_DEVICE double jn(int n, double x) { return sonde_math::jn(n, x); }
+SONDE_DEVICE float jnf(int n, float x) { return (float)sonde_math::jn(n, (double)x); }
+SONDE_DEVICE double yn(int n, double x) { return sonde_math::yn(n, x); }
+SONDE_DEVICE float ynf(int n, float x) { return (float)sonde_math::yn(n, (double)x); }
 #undef SONDE_FORWARD_FAST
 #undef SONDE_FORWARD_UNARY
 

@@ -14,6 +14,7 @@
 #define SONDE_MATH_MEMBER
 #pragma GCC diagnostic ignored "-Wunknown-pragmas"
 #include "softgpu/sonde_device_math_special.h"
+#include "softgpu/sonde_device_math_bessel.h"
 
 namespace {
 
@@ -174,6 +175,25 @@ TEST(DeviceMath, InversesOfTheErrorFunctions) {
     if (std::fabs(y) > 1e-3) worst = std::max(worst, ulps<double>(y, exact));
   }
   EXPECT_LE(worst, 6);
+}
+
+TEST(DeviceMath, BesselFunctions) {
+  double worst = 0, worstModified = 0;
+  for (double x : arguments<double>(0.01, 60, 5000)) {
+    if (x < 0.01) continue;
+    worst = std::max(worst, std::fabs(sonde_math::j0(x) - ::j0(x)));
+    worst = std::max(worst, std::fabs(sonde_math::j1(x) - ::j1(x)));
+    worst = std::max(worst, std::fabs(sonde_math::y0(x) - ::y0(x)) / std::max(1.0, std::fabs(::y0(x))));
+    worst = std::max(worst, std::fabs(sonde_math::y1(x) - ::y1(x)) / std::max(1.0, std::fabs(::y1(x))));
+    worst = std::max(worst, std::fabs(sonde_math::jn(7, x) - ::jn(7, x)));
+    worst = std::max(worst, std::fabs(sonde_math::yn(4, x) - ::yn(4, x)) / std::max(1.0, std::fabs(::yn(4, x))));
+    for (double nu : {0.0, 1.0}) {
+      double wanted = std::cyl_bessel_i(nu, x), got = nu == 0 ? sonde_math::cyl_bessel_i0(x) : sonde_math::cyl_bessel_i1(x);
+      worstModified = std::max(worstModified, std::fabs(got - wanted) / wanted);
+    }
+  }
+  EXPECT_LE(worst, 2e-14);
+  EXPECT_LE(worstModified, 1e-14);
 }
 
 TEST(DeviceMath, TwoArguments) {

@@ -154,6 +154,7 @@ def main():
         emit("kTwoFifths" + tag, split(mpf(2) / 5, 2, bits), kind)
     # Gamma: logGamma(x) / ((x - 1) (x - 2)) on [1, 3] in x - 2; Stirling's series is closed form.
     emit("kLogGammaD", fit(log_gamma_quotient, mpf(-1), mpf(1), 34), "double")
+    bessel_tables()
     # Bits of 2/pi after the binary point, 64 a word.
     bits = 1216
     digits = int(mpmath.floor(2 / pi * mpf(2) ** bits)) if mp.dps > 400 else two_over_pi(bits)
@@ -162,6 +163,41 @@ def main():
     for i in range(0, len(words), 4):
         print("    " + " ".join("0x%016xull," % w for w in words[i:i + 4]))
     print("};")
+
+
+def asymptotic(order, which):
+    """The slowly varying factors P and Q of J and Y for x >= 8, as functions of z = (8/x)^2."""
+    def value(z):
+        x = 8 / sqrt(z if z > mpf("1e-12") else mpf("1e-12"))
+        j, y = mpmath.besselj(order, x), mpmath.bessely(order, x)
+        angle = x - (2 * order + 1) * pi / 4
+        scale = sqrt(pi * x / 2)
+        if which == "P":
+            return scale * (j * cos(angle) + y * sin(angle))
+        return scale * (y * cos(angle) - j * sin(angle)) * x / 8
+    return value
+
+
+def bessel_tables():
+    """Bessel functions; the argument of the near fits is t = x^2 / 32 - 1 or x / 4 - 1, of the far ones 16 / x - 1."""
+    def near(function):
+        return lambda t: function(sqrt(32 * (t + 1)) if t > mpf("-0.99999999") else mpf("1e-4"))
+    euler = mpmath.euler
+    emit("kJ0", fit(near(lambda x: mpmath.besselj(0, x)), -1, 1, 20), "double")
+    emit("kJ1", fit(near(lambda x: mpmath.besselj(1, x) / x), -1, 1, 20), "double")
+    emit("kY0", fit(near(lambda x: mpmath.bessely(0, x) - 2 / pi * log(x / 2) * mpmath.besselj(0, x)), -1, 1, 20),
+         "double")
+    emit("kY1", fit(near(lambda x: (mpmath.bessely(1, x) - 2 / pi * (log(x / 2) * mpmath.besselj(1, x) - 1 / x)) / x),
+                    -1, 1, 20), "double")
+    for order in (0, 1):
+        for which in "PQ":
+            emit("k%s%d" % (which, order), fit(asymptotic(order, which), 0, 1, 12), "double")
+    emit("kI0Near", fit(lambda t: mpmath.besseli(0, 4 * (t + 1)) * exp(-4 * (t + 1)), -1, 1, 28), "double")
+    emit("kI1Near", fit(lambda t: mpmath.besseli(1, 4 * (t + 1)) * exp(-4 * (t + 1)) / (4 * (t + 1)), -1, 1, 28),
+         "double")
+    for order in (0, 1):
+        emit("kI%dFar" % order, fit(lambda t: mpmath.besseli(order, 16 / (t + 1)) * exp(-16 / (t + 1)) *
+                                    sqrt(16 / (t + 1)), mpf("-0.9999"), 1, 24), "double")
 
 
 def two_over_pi(bits):
