@@ -11,14 +11,14 @@
 #include <cstdlib>
 #include <cstring>
 
-#define CHECK(call)                                                                               \
-  do {                                                                                            \
-    cudaError_t error_ = (call);                                                                  \
-    if (error_ != cudaSuccess) {                                                                  \
-      std::fprintf(stderr, "%s:%d: %s: %s (%s)\n", __FILE__, __LINE__, #call,                     \
-                   cudaGetErrorName(error_), cudaGetErrorString(error_));                         \
-      std::exit(1);                                                                               \
-    }                                                                                             \
+#define CHECK(call)                                                                                     \
+  do {                                                                                                  \
+    cudaError_t error_ = (call);                                                                        \
+    if (error_ != cudaSuccess) {                                                                        \
+      std::fprintf(stderr, "%s:%d: %s: %s (%s)\n", __FILE__, __LINE__, #call, cudaGetErrorName(error_), \
+                   cudaGetErrorString(error_));                                                         \
+      std::exit(1);                                                                                     \
+    }                                                                                                   \
   } while (0)
 
 // The integer after `--name`, or `fallback`. Anything below `least` ends the

@@ -48,15 +48,15 @@ done:
 }
 )";
 
-#define CHECK(call)                                                                              \
-  do {                                                                                           \
-    CUresult result_ = (call);                                                                   \
-    if (result_ != CUDA_SUCCESS) {                                                               \
-      const char* text_ = nullptr;                                                               \
-      cuGetErrorString(result_, &text_);                                                         \
-      std::fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, text_ ? text_ : "?");   \
-      std::exit(1);                                                                              \
-    }                                                                                            \
+#define CHECK(call)                                                                            \
+  do {                                                                                         \
+    CUresult result_ = (call);                                                                 \
+    if (result_ != CUDA_SUCCESS) {                                                             \
+      const char* text_ = nullptr;                                                             \
+      cuGetErrorString(result_, &text_);                                                       \
+      std::fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, text_ ? text_ : "?"); \
+      std::exit(1);                                                                            \
+    }                                                                                          \
   } while (0)
 
 int main(int argc, char** argv) {

@@ -13,8 +13,8 @@
 #define SONDE_MATH_TABLE [[maybe_unused]] static constexpr
 #define SONDE_MATH_MEMBER
 #pragma GCC diagnostic ignored "-Wunknown-pragmas"
-#include "softgpu/sonde_device_math_special.h"
 #include "softgpu/sonde_device_math_bessel.h"
+#include "softgpu/sonde_device_math_special.h"
 
 namespace {
 
@@ -22,10 +22,12 @@ template <typename T>
 long double ulps(T got, long double exact) {
   if (std::isnan(static_cast<double>(exact))) return std::isnan(got) ? 0 : 1e30L;
   T rounded = static_cast<T>(exact);
-  if (std::isinf(rounded) || std::isinf(got)) return got == rounded ? 0 : std::isinf(got) != std::isinf(rounded) ? 1.0L : 1e30L;
+  if (std::isinf(rounded) || std::isinf(got))
+    return got == rounded ? 0 : std::isinf(got) != std::isinf(rounded) ? 1.0L : 1e30L;
   int e;
   std::frexp(rounded == 0 ? std::numeric_limits<T>::min() : rounded, &e);
-  int last = std::max(e - std::numeric_limits<T>::digits, std::numeric_limits<T>::min_exponent - std::numeric_limits<T>::digits);
+  int last = std::max(e - std::numeric_limits<T>::digits,
+                      std::numeric_limits<T>::min_exponent - std::numeric_limits<T>::digits);
   return std::fabs(static_cast<long double>(got) - exact) / std::ldexp(1.0L, last);
 }
 
@@ -46,19 +48,19 @@ std::vector<T> arguments(double low, double high, int count = 40000) {
   return out;
 }
 
-#define WORST(T, function, reference, low, high, bound)                                                  \
-  do {                                                                                                   \
-    long double worst = 0;                                                                               \
-    T where = 0;                                                                                         \
-    for (T x : arguments<T>(low, high)) {                                                                \
-      long double error = ulps<T>(sonde_math::function(x), reference(static_cast<long double>(x)));      \
-      if (error > worst) {                                                                               \
-        worst = error;                                                                                   \
-        where = x;                                                                                       \
-      }                                                                                                  \
-    }                                                                                                    \
-    EXPECT_LE(worst, bound) << #function "<" #T "> at " << std::hexfloat << where << std::defaultfloat  \
-                            << " = " << where;                                                           \
+#define WORST(T, function, reference, low, high, bound)                                                         \
+  do {                                                                                                          \
+    long double worst = 0;                                                                                      \
+    T where = 0;                                                                                                \
+    for (T x : arguments<T>(low, high)) {                                                                       \
+      long double error = ulps<T>(sonde_math::function(x), reference(static_cast<long double>(x)));             \
+      if (error > worst) {                                                                                      \
+        worst = error;                                                                                          \
+        where = x;                                                                                              \
+      }                                                                                                         \
+    }                                                                                                           \
+    EXPECT_LE(worst, bound) << #function "<" #T "> at " << std::hexfloat << where << std::defaultfloat << " = " \
+                            << where;                                                                           \
   } while (0)
 
 long double exp10Reference(long double x) { return exp10l(x); }
@@ -188,7 +190,8 @@ TEST(DeviceMath, BesselFunctions) {
     worst = std::max(worst, std::fabs(sonde_math::jn(7, x) - ::jn(7, x)));
     worst = std::max(worst, std::fabs(sonde_math::yn(4, x) - ::yn(4, x)) / std::max(1.0, std::fabs(::yn(4, x))));
     for (double nu : {0.0, 1.0}) {
-      double wanted = std::cyl_bessel_i(nu, x), got = nu == 0 ? sonde_math::cyl_bessel_i0(x) : sonde_math::cyl_bessel_i1(x);
+      double wanted = std::cyl_bessel_i(nu, x),
+             got = nu == 0 ? sonde_math::cyl_bessel_i0(x) : sonde_math::cyl_bessel_i1(x);
       worstModified = std::max(worstModified, std::fabs(got - wanted) / wanted);
     }
   }
@@ -205,10 +208,14 @@ TEST(DeviceMath, TwoArguments) {
     worstPow = std::max(worstPow, ulps<double>(sonde_math::pow(a, y), std::pow((long double)a, (long double)y)));
     float fx = (float)x, fy = (float)y, fa = (float)a;
     worstPowf = std::max(worstPowf, ulps<float>(sonde_math::pow(fa, fy), std::pow((long double)fa, (long double)fy)));
-    worstAtan2 = std::max(worstAtan2, ulps<double>(sonde_math::atan2(y, x), std::atan2((long double)y, (long double)x)));
-    worstAtan2f = std::max(worstAtan2f, ulps<float>(sonde_math::atan2(fy, fx), std::atan2((long double)fy, (long double)fx)));
-    worstHypot = std::max(worstHypot, ulps<double>(sonde_math::hypot(y, x), std::hypot((long double)y, (long double)x)));
-    worstHypotf = std::max(worstHypotf, ulps<float>(sonde_math::hypot(fy, fx), std::hypot((long double)fy, (long double)fx)));
+    worstAtan2 =
+        std::max(worstAtan2, ulps<double>(sonde_math::atan2(y, x), std::atan2((long double)y, (long double)x)));
+    worstAtan2f =
+        std::max(worstAtan2f, ulps<float>(sonde_math::atan2(fy, fx), std::atan2((long double)fy, (long double)fx)));
+    worstHypot =
+        std::max(worstHypot, ulps<double>(sonde_math::hypot(y, x), std::hypot((long double)y, (long double)x)));
+    worstHypotf =
+        std::max(worstHypotf, ulps<float>(sonde_math::hypot(fy, fx), std::hypot((long double)fy, (long double)fx)));
     EXPECT_EQ(sonde_math::fmod(x * 1000, a), std::fmod(x * 1000, a));
     EXPECT_EQ(sonde_math::remainder(x * 1000, a), std::remainder(x * 1000, a));
     EXPECT_EQ(sonde_math::fmod(fx * 1000, fa), std::fmod(fx * 1000, fa));

@@ -44,9 +44,9 @@ class FatBinary {
     append<uint16_t>(0x0101);
     append<uint32_t>(80);
     append<uint64_t>(padded.size());
-    append<uint32_t>(0);  // not compressed
+    append<uint32_t>(0);   // not compressed
     append<uint32_t>(64);  // options are at 64
-    append<uint16_t>(4);  // PTX 6.4
+    append<uint16_t>(4);   // PTX 6.4
     append<uint16_t>(6);
     append<uint32_t>(50);
     append<uint64_t>(0);  // no name

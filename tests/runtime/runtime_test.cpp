@@ -407,12 +407,14 @@ TEST_F(Runtime, KernelThatTheModuleLacks) {
 TEST_F(Runtime, DriverEntryPoint) {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult status{};
-  ASSERT_EQ(cudaGetDriverEntryPointByVersion("cuDriverGetVersion", &function, 12000, cudaEnableDefault, &status), cudaSuccess);
+  ASSERT_EQ(cudaGetDriverEntryPointByVersion("cuDriverGetVersion", &function, 12000, cudaEnableDefault, &status),
+            cudaSuccess);
   EXPECT_EQ(status, cudaDriverEntryPointSuccess);
   int version = 0;
   EXPECT_EQ(reinterpret_cast<int (*)(int*)>(function)(&version), 0);
   EXPECT_EQ(version, 13000);
-  ASSERT_EQ(cudaGetDriverEntryPointByVersion("cuNoSuchThing", &function, 12000, cudaEnableDefault, &status), cudaSuccess);
+  ASSERT_EQ(cudaGetDriverEntryPointByVersion("cuNoSuchThing", &function, 12000, cudaEnableDefault, &status),
+            cudaSuccess);
   EXPECT_EQ(status, cudaDriverEntryPointSymbolNotFound);
 }
 

@@ -342,6 +342,6 @@ cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t surfObject) {
 }  // namespace sonde::cudart
 
 SONDE_CUDART_EXPORT struct cudaChannelFormatDesc CUDARTAPI cudaCreateChannelDesc(int x, int y, int z, int w,
-                                                                               enum cudaChannelFormatKind f) {
+                                                                                 enum cudaChannelFormatKind f) {
   return {x, y, z, w, f};
 }

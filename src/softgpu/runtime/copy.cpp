@@ -235,8 +235,7 @@ cudaError_t cudaMemset2D(void* devPtr, size_t pitch, int value, size_t width, si
   return SONDE_CU(cuMemsetD2D8, devicePointer(devPtr), pitch, static_cast<unsigned char>(value), width, height);
 }
 
-cudaError_t cudaMemset2DAsync(void* devPtr, size_t pitch, int value, size_t width, size_t height,
-                              cudaStream_t stream) {
+cudaError_t cudaMemset2DAsync(void* devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) {
   if (height > 1 && width > pitch) return cudaErrorInvalidValue;
   SONDE_TRY(ensureContext());
   if (width == 0 || height == 0) return cudaSuccess;
@@ -298,8 +297,7 @@ cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* src, size_t count
   return copy(address, src, count, kind);
 }
 
-cudaError_t cudaMemcpyFromSymbol(void* dst, const void* symbol, size_t count, size_t offset,
-                                 enum cudaMemcpyKind kind) {
+cudaError_t cudaMemcpyFromSymbol(void* dst, const void* symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) {
   if (kind != cudaMemcpyDeviceToHost && kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault)
     return cudaErrorInvalidMemcpyDirection;
   void* address = nullptr;

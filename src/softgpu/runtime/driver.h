@@ -54,17 +54,17 @@ class PerThreadDefaultStream {
 }  // namespace sonde::cudart
 
 // Calls a driver function by its plain name and gives a cudaError_t.
-#define SONDE_CU(name, ...)                                                                            \
-  ([&]() -> cudaError_t {                                                                              \
-    auto function_ = ::sonde::cudart::driverTable().name##_;                                           \
+#define SONDE_CU(name, ...)                                                                                    \
+  ([&]() -> cudaError_t {                                                                                      \
+    auto function_ = ::sonde::cudart::driverTable().name##_;                                                   \
     return function_ ? ::sonde::cudart::fromDriver(function_(__VA_ARGS__)) : cudaErrorCallRequiresNewerDriver; \
   }())
 
 // Returns from the enclosing function unless `expression` is cudaSuccess.
-#define SONDE_TRY(expression)                              \
-  do {                                                     \
-    cudaError_t error_ = (expression);                     \
-    if (error_ != cudaSuccess) return error_;              \
+#define SONDE_TRY(expression)                 \
+  do {                                        \
+    cudaError_t error_ = (expression);        \
+    if (error_ != cudaSuccess) return error_; \
   } while (0)
 
 #endif  // SONDE_SOFTGPU_RUNTIME_DRIVER_H_

@@ -5,8 +5,8 @@
 Each entry of api/runtime_functions.tsv becomes one C function that builds the
 parameter structure, reports enter and exit, and calls the implementation of
 the same name in namespace sonde::cudart::impl. A function without an
-implementation in this folder answers cudaErrorNotSupported and is listed in
-unimplemented.txt.
+implementation in this folder answers cudaErrorNotSupported; docs/RUNTIME_FUNCTIONS.md
+says which.
 
 Usage: generate_entries.py [--check]
 """
@@ -101,16 +101,23 @@ def main():
     text += "".join(f"cudaError_t {name}({signature});\n" for name, signature in sorted(declared.items()))
     text += "}  // namespace sonde::cudart::impl\n\nusing namespace sonde::cudart;\n\n"
     text += "\n\n".join(entry(row, have) for row in rows) + "\n"
-    outputs = {"entries_generated.cpp": text,
-               "unimplemented.txt": "".join(f"{name}\n" for name in missing)}
-    stale = [name for name, body in outputs.items()
-             if not (HERE / name).exists() or (HERE / name).read_text() != body]
+    listing = "# Runtime functions of the software GPU\n\n"
+    listing += "Written by src/softgpu/runtime/generate_entries.py. "
+    listing += f"{len(rows) - len(missing)} of {len(rows)} functions are there (and "
+    listing += f"{', '.join(sorted(BY_HAND))}, which are written by hand). The others answer "
+    listing += "`cudaErrorNotSupported`, and say so on stderr when SONDE_LOG is set.\n\n"
+    listing += "| Function | Since | There |\n|---|---|---|\n"
+    listing += "".join(f"| {row['symbol']} | {row['since']} | {'no' if row['symbol'] in missing else 'yes'} |\n"
+                       for row in rows)
+    outputs = {HERE / "entries_generated.cpp": text,
+               HERE.parents[2] / "docs" / "RUNTIME_FUNCTIONS.md": listing}
+    stale = [name for name, body in outputs.items() if not name.exists() or name.read_text() != body]
     if "--check" in sys.argv:
         if stale:
-            sys.exit(f"stale: {', '.join(stale)}; run src/softgpu/runtime/generate_entries.py")
+            sys.exit(f"stale: {', '.join(map(str, stale))}; run src/softgpu/runtime/generate_entries.py")
         return
     for name in stale:
-        (HERE / name).write_text(outputs[name])
+        name.write_text(outputs[name])
     print(f"{len(rows)} entries, {len(rows) - len(missing)} implemented")
 
 

@@ -89,18 +89,16 @@ cudaError_t cudaGraphClone(cudaGraph_t* pGraphClone, cudaGraph_t originalGraph) 
   return SONDE_CU(cuGraphClone, pGraphClone, originalGraph);
 }
 
-cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* pGraphNode, cudaGraph_t graph,
-                                   const cudaGraphNode_t* pDependencies, size_t numDependencies,
-                                   const struct cudaKernelNodeParams* pNodeParams) {
+cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* pGraphNode, cudaGraph_t graph, const cudaGraphNode_t* pDependencies,
+                                   size_t numDependencies, const struct cudaKernelNodeParams* pNodeParams) {
   if (!pGraphNode || !pNodeParams) return cudaErrorInvalidValue;
   CUDA_KERNEL_NODE_PARAMS params{};
   SONDE_TRY(toDriver(*pNodeParams, &params));
   return SONDE_CU(cuGraphAddKernelNode, pGraphNode, graph, pDependencies, numDependencies, &params);
 }
 
-cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t* pGraphNode, cudaGraph_t graph,
-                                   const cudaGraphNode_t* pDependencies, size_t numDependencies,
-                                   const struct cudaMemcpy3DParms* pCopyParams) {
+cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t* pGraphNode, cudaGraph_t graph, const cudaGraphNode_t* pDependencies,
+                                   size_t numDependencies, const struct cudaMemcpy3DParms* pCopyParams) {
   if (!pGraphNode || !pCopyParams) return cudaErrorInvalidValue;
   CUcontext current = nullptr;
   SONDE_TRY(context(&current));
@@ -134,9 +132,8 @@ cudaError_t cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t* pGraphNode, cudaGr
   return impl::cudaGraphAddMemcpyNode1D(pGraphNode, graph, pDependencies, numDependencies, dst, address, count, kind);
 }
 
-cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t* pGraphNode, cudaGraph_t graph,
-                                   const cudaGraphNode_t* pDependencies, size_t numDependencies,
-                                   const struct cudaMemsetParams* pMemsetParams) {
+cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t* pGraphNode, cudaGraph_t graph, const cudaGraphNode_t* pDependencies,
+                                   size_t numDependencies, const struct cudaMemsetParams* pMemsetParams) {
   if (!pGraphNode || !pMemsetParams) return cudaErrorInvalidValue;
   CUcontext current = nullptr;
   SONDE_TRY(context(&current));
@@ -176,8 +173,7 @@ cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t* pGraphNode, cudaGraph_t
 }
 
 cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t* pGraphNode, cudaGraph_t graph,
-                                      const cudaGraphNode_t* pDependencies, size_t numDependencies,
-                                      cudaEvent_t event) {
+                                      const cudaGraphNode_t* pDependencies, size_t numDependencies, cudaEvent_t event) {
   if (!pGraphNode) return cudaErrorInvalidValue;
   SONDE_TRY(ensureContext());
   return SONDE_CU(cuGraphAddEventWaitNode, pGraphNode, graph, pDependencies, numDependencies, event);
@@ -282,8 +278,8 @@ cudaError_t cudaGraphMemsetNodeGetParams(cudaGraphNode_t node, struct cudaMemset
   SONDE_TRY(initDriver());
   CUDA_MEMSET_NODE_PARAMS found{};
   SONDE_TRY(SONDE_CU(cuGraphMemsetNodeGetParams, node, &found));
-  *pNodeParams = {reinterpret_cast<void*>(found.dst), found.pitch, found.value, found.elementSize, found.width,
-                  found.height};
+  *pNodeParams = {
+      reinterpret_cast<void*>(found.dst), found.pitch, found.value, found.elementSize, found.width, found.height};
   return cudaSuccess;
 }
 

@@ -32,7 +32,8 @@ bool exceedsLimits(dim3 grid, dim3 block) {
   if (SONDE_CU(cuCtxGetDevice, &device) != cudaSuccess) return false;
   auto limit = [&](CUdevice_attribute attribute) {
     int value = 0;
-    return SONDE_CU(cuDeviceGetAttribute, &value, attribute, device) == cudaSuccess ? static_cast<uint64_t>(value) : ~0ull;
+    return SONDE_CU(cuDeviceGetAttribute, &value, attribute, device) == cudaSuccess ? static_cast<uint64_t>(value)
+                                                                                    : ~0ull;
   };
   return static_cast<uint64_t>(block.x) * block.y * block.z > limit(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK) ||
          block.x > limit(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X) || block.y > limit(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y) ||
@@ -65,10 +66,9 @@ cudaError_t cudaLaunchCooperativeKernel(const void* func, dim3 gridDim, dim3 blo
   SONDE_TRY(resolveKernel(func, &kernel));
   SONDE_TRY(checkShape(gridDim, blockDim));
   if (sharedMem > 0xffffffffu) return cudaErrorInvalidValue;
-  return launchError(
-      SONDE_CU(cuLaunchCooperativeKernel, asFunction(kernel), gridDim.x, gridDim.y, gridDim.z, blockDim.x, blockDim.y,
-               blockDim.z, static_cast<unsigned>(sharedMem), stream, args),
-      gridDim, blockDim);
+  return launchError(SONDE_CU(cuLaunchCooperativeKernel, asFunction(kernel), gridDim.x, gridDim.y, gridDim.z,
+                              blockDim.x, blockDim.y, blockDim.z, static_cast<unsigned>(sharedMem), stream, args),
+                     gridDim, blockDim);
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* func, void** args) {

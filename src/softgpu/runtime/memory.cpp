@@ -128,9 +128,7 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* attributes, c
   SONDE_TRY(status);
   unsigned managed = 0;
   SONDE_CU(cuPointerGetAttribute, &managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address);
-  found.type = managed                          ? cudaMemoryTypeManaged
-               : type == CU_MEMORYTYPE_HOST     ? cudaMemoryTypeHost
-                                                : cudaMemoryTypeDevice;
+  found.type = managed ? cudaMemoryTypeManaged : type == CU_MEMORYTYPE_HOST ? cudaMemoryTypeHost : cudaMemoryTypeDevice;
   SONDE_TRY(SONDE_CU(cuPointerGetAttribute, &found.device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address));
   // A pointer that one side cannot use stays NULL.
   void* host = nullptr;

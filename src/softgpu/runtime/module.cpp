@@ -44,8 +44,8 @@ cudaError_t cudaLibraryGetKernel(cudaKernel_t* pKernel, cudaLibrary_t library, c
 cudaError_t cudaLibraryGetGlobal(void** dptr, size_t* bytes, cudaLibrary_t library, const char* name) {
   if (!name) return cudaErrorInvalidValue;
   SONDE_TRY(ensureContext());
-  return SONDE_CU(cuLibraryGetGlobal, reinterpret_cast<CUdeviceptr*>(dptr), bytes,
-                  reinterpret_cast<CUlibrary>(library), name);
+  return SONDE_CU(cuLibraryGetGlobal, reinterpret_cast<CUdeviceptr*>(dptr), bytes, reinterpret_cast<CUlibrary>(library),
+                  name);
 }
 
 cudaError_t cudaLibraryGetManaged(void** dptr, size_t* bytes, cudaLibrary_t library, const char* name) {
@@ -74,8 +74,7 @@ cudaError_t cudaLibraryEnumerateKernels(cudaKernel_t* kernels, unsigned int numK
   SONDE_TRY(SONDE_CU(cuLibraryGetKernelCount, &present, reinterpret_cast<CUlibrary>(lib)));
   SONDE_TRY(SONDE_CU(cuLibraryEnumerateKernels, reinterpret_cast<CUkernel*>(kernels), numKernels,
                      reinterpret_cast<CUlibrary>(lib)));
-  for (unsigned i = 0; i < numKernels && i < present; ++i)
-    registry().remember(reinterpret_cast<CUkernel>(kernels[i]));
+  for (unsigned i = 0; i < numKernels && i < present; ++i) registry().remember(reinterpret_cast<CUkernel>(kernels[i]));
   return cudaSuccess;
 }
 

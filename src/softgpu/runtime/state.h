@@ -10,14 +10,15 @@ namespace sonde::cudart {
 
 struct ThreadState {
   cudaError_t lastError = cudaSuccess;
-  int device = 0;             // chosen by cudaSetDevice; counts while no context is current
-  unsigned resetsSeen = 0;    // compared with the process's count of cudaDeviceReset calls
+  int device = 0;           // chosen by cudaSetDevice; counts while no context is current
+  unsigned resetsSeen = 0;  // compared with the process's count of cudaDeviceReset calls
 };
 ThreadState& threadState();
 
 // Keeps an error for cudaGetLastError and hands it back.
 inline cudaError_t recordError(cudaError_t error) {
-  if (error != cudaSuccess) [[unlikely]] threadState().lastError = error;
+  if (error != cudaSuccess) [[unlikely]]
+    threadState().lastError = error;
   return error;
 }
 
