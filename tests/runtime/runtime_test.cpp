@@ -167,7 +167,7 @@ TEST_F(Runtime, ErrorsOfLaunches) {
 }
 
 TEST_F(Runtime, LastErrorIsKeptPerThread) {
-  EXPECT_EQ(cudaMemcpy(nullptr, nullptr, 4, static_cast<cudaMemcpyKind>(9)), cudaErrorInvalidMemcpyDirection);
+  EXPECT_EQ(cudaMemcpy(nullptr, nullptr, 4, static_cast<cudaMemcpyKind>(7)), cudaErrorInvalidMemcpyDirection);
   EXPECT_EQ(cudaPeekAtLastError(), cudaErrorInvalidMemcpyDirection);
   std::thread([] { EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess); }).join();
   int count = 0;
