@@ -135,11 +135,11 @@ TEST(InitTest, ThreadMayEndWithItsStreamBusy) {
               CUcontext c;
               createContext(&c, 0, 0);
               CUdeviceptr p;
-              cuMemAlloc(&p, 16 << 20);
-              for (int i = 0; i < 20; i++)
-                std::thread([&] {
+              cuMemAlloc(&p, 20 << 20);
+              for (unsigned i = 0; i < 20; i++)
+                std::thread([&, i] {
                   cuCtxSetCurrent(c);
-                  cuMemsetD8Async(p, 1, 16 << 20, CU_STREAM_PER_THREAD);
+                  cuMemsetD8Async(p + (i << 20), 1, 1 << 20, CU_STREAM_PER_THREAD);
                 }).join();
               _exit(cuCtxSynchronize() == CUDA_SUCCESS && cuCtxDestroy(c) == CUDA_SUCCESS ? 0 : 1);
             }),
