@@ -79,11 +79,11 @@ TEST_F(CopyTest, BoxInsideABox) {
   OK(cuMemcpyDtoH(back, a, 64));
   for (int i = 0; i < 64; i++) {
     int want = 0xee;
-    if (i == 8) want = 17;    // 1 + 4*1 + 12*1
+    if (i == 8) want = 17;  // 1 + 4*1 + 12*1
     if (i == 9) want = 18;
     if (i == 16) want = 21;
     if (i == 17) want = 22;
-    if (i == 40) want = 29;   // next slice: + 12
+    if (i == 40) want = 29;  // next slice: + 12
     if (i == 41) want = 30;
     if (i == 48) want = 33;
     if (i == 49) want = 34;

@@ -43,8 +43,10 @@ TEST(DeviceModelTest, MistakesNameFileKeyAndReason) {
   EXPECT_THAT(errorOf(R"({"name": "x", "smss": 3})"), HasSubstr("smss is not a key"));
   EXPECT_THAT(errorOf(R"({"name": "x", "sms": "3"})"), HasSubstr("sms must be an integer"));
   EXPECT_THAT(errorOf(R"({"name": "x", "sms": 0})"), HasSubstr("sms must lie between 1 and 4096"));
-  EXPECT_THAT(errorOf(R"({"name": "x", "compute_capability": "nine"})"), HasSubstr("compute_capability must look like"));
-  EXPECT_THAT(errorOf(R"({"name": "x", "attributes": {"max_pich": 1}})"), HasSubstr("max_pich is not a device attribute"));
+  EXPECT_THAT(errorOf(R"({"name": "x", "compute_capability": "nine"})"),
+              HasSubstr("compute_capability must look like"));
+  EXPECT_THAT(errorOf(R"({"name": "x", "attributes": {"max_pich": 1}})"),
+              HasSubstr("max_pich is not a device attribute"));
   EXPECT_THAT(errorOf(R"({"sms": 3})"), HasSubstr("name is missing"));
   EXPECT_THROW(modelsFor("no-such-model"), std::runtime_error);
 }

@@ -30,9 +30,8 @@ std::string fatbin(const std::vector<EntrySpec>& entries) {
     uint64_t flags = 0x11;
     if (e.compression == EntrySpec::lz4) {
       bytes.resize(static_cast<size_t>(LZ4_compressBound(static_cast<int>(e.payload.size()))));
-      bytes.resize(static_cast<size_t>(LZ4_compress_default(e.payload.data(), bytes.data(),
-                                                            static_cast<int>(e.payload.size()),
-                                                            static_cast<int>(bytes.size()))));
+      bytes.resize(static_cast<size_t>(LZ4_compress_default(
+          e.payload.data(), bytes.data(), static_cast<int>(e.payload.size()), static_cast<int>(bytes.size()))));
       flags |= 0x2000;
     } else if (e.compression == EntrySpec::zstd) {
       bytes.resize(ZSTD_compressBound(e.payload.size()));
@@ -96,8 +95,10 @@ TEST_F(ModuleTest, EveryCompression) {
 }
 
 TEST_F(ModuleTest, BestTargetThatTheDeviceCanRun) {
-  const std::string image =
-      fatbin({{1, 70, named("old", "sm_70")}, {1, 90, named("right", "sm_90")}, {1, 100, named("future", "sm_100")}, {1, 80, named("middle", "sm_80")}});
+  const std::string image = fatbin({{1, 70, named("old", "sm_70")},
+                                    {1, 90, named("right", "sm_90")},
+                                    {1, 100, named("future", "sm_100")},
+                                    {1, 80, named("middle", "sm_80")}});
   CUmodule m;
   OK(cuModuleLoadData(&m, image.data()));
   EXPECT_TRUE(has(m, "right"));
@@ -114,7 +115,9 @@ TEST_F(ModuleTest, OnlyMachineCodeNamesTheFlag) {
   FAILS(CUDA_ERROR_NO_BINARY_FOR_GPU, cuModuleLoadDataEx(&m, image.data(), 2, options, values));
   EXPECT_NE(std::string(log).find("code=compute_90"), std::string::npos) << log;
   EXPECT_EQ(reinterpret_cast<size_t>(values[1]), std::strlen(log) + 1);
-  FAILS(CUDA_ERROR_NO_BINARY_FOR_GPU, cuModuleLoadData(&m, "\x7f" "ELF and more"));
+  FAILS(CUDA_ERROR_NO_BINARY_FOR_GPU, cuModuleLoadData(&m,
+                                                       "\x7f"
+                                                       "ELF and more"));
 }
 
 TEST_F(ModuleTest, TooNewTarget) {
@@ -147,8 +150,9 @@ TEST_F(ModuleTest, SyntaxErrorHasAPlace) {
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
   FAILS(CUDA_ERROR_INVALID_PTX,
-        cuModuleLoadDataEx(&m, ".version 8.0\n.target sm_70\n.address_size 64\n.visible .entry f()\n{\n  frobnicate.u32 %r1;\n}\n",
-                           2, options, values));
+        cuModuleLoadDataEx(
+            &m, ".version 8.0\n.target sm_70\n.address_size 64\n.visible .entry f()\n{\n  frobnicate.u32 %r1;\n}\n", 2,
+            options, values));
   EXPECT_NE(std::string(log).find("line 6"), std::string::npos) << log;
 }
 
@@ -209,8 +213,10 @@ TEST_F(ModuleTest, LinkTwoTexts) {
 )";
   CUlinkState link;
   OK(cuLinkCreate(0, nullptr, nullptr, &link));
-  OK(cuLinkAddData(link, CU_JIT_INPUT_PTX, const_cast<char*>(caller.c_str()), caller.size() + 1, "caller", 0, nullptr, nullptr));
-  OK(cuLinkAddData(link, CU_JIT_INPUT_PTX, const_cast<char*>(callee.c_str()), callee.size() + 1, "callee", 0, nullptr, nullptr));
+  OK(cuLinkAddData(link, CU_JIT_INPUT_PTX, const_cast<char*>(caller.c_str()), caller.size() + 1, "caller", 0, nullptr,
+                   nullptr));
+  OK(cuLinkAddData(link, CU_JIT_INPUT_PTX, const_cast<char*>(callee.c_str()), callee.size() + 1, "callee", 0, nullptr,
+                   nullptr));
   void* image;
   size_t bytes;
   OK(cuLinkComplete(link, &image, &bytes));

@@ -181,11 +181,7 @@ TEST_F(OrderTest, CallbackGetsStreamAndStatus) {
   CUstream s;
   OK(cuStreamCreate(&s, CU_STREAM_DEFAULT));
   OK(cuStreamAddCallback(
-      s,
-      [](CUstream stream, CUresult status, void* p) {
-        *static_cast<Seen*>(p) = {stream, status};
-      },
-      &seen, 0));
+      s, [](CUstream stream, CUresult status, void* p) { *static_cast<Seen*>(p) = {stream, status}; }, &seen, 0));
   OK(cuStreamSynchronize(s));
   EXPECT_EQ(seen.stream, s);
   EXPECT_EQ(seen.status, CUDA_SUCCESS);

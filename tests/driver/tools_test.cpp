@@ -97,7 +97,8 @@ TEST_F(ToolsTest, EnterAndExitOfEnabledCallsOnly) {
   OK(cuMemAlloc(&p, 4711));
   FAILS(CUDA_ERROR_INVALID_VALUE, cuMemAlloc(&p, 0));
   OK(cuMemFree(p));
-  ASSERT_EQ(seen_.calls, (std::vector<std::string>{"> cuMemAlloc_v2", "< cuMemAlloc_v2 0", "> cuMemAlloc_v2", "< cuMemAlloc_v2 1"}));
+  ASSERT_EQ(seen_.calls,
+            (std::vector<std::string>{"> cuMemAlloc_v2", "< cuMemAlloc_v2 0", "> cuMemAlloc_v2", "< cuMemAlloc_v2 1"}));
   const SondeApiCall& call = seen_.entered[0];
   EXPECT_EQ(call.cbid, kMemAllocV2);
   EXPECT_EQ(call.context, context_);
@@ -218,11 +219,11 @@ TEST_F(ToolsTest, ResourcesComeAndGo) {
   OK(cuCtxDestroy(c));
   std::vector<uint32_t> events;
   for (auto& r : seen_.resources) events.push_back(r.event);
-  EXPECT_EQ(events, (std::vector<uint32_t>{SONDE_RESOURCE_CONTEXT_CREATED, SONDE_RESOURCE_STREAM_CREATED,
-                                           SONDE_RESOURCE_MODULE_LOADED, SONDE_RESOURCE_MODULE_UNLOAD_STARTING,
-                                           SONDE_RESOURCE_STREAM_CREATED, SONDE_RESOURCE_STREAM_DESTROY_STARTING,
-                                           SONDE_RESOURCE_CONTEXT_DESTROY_STARTING,
-                                           SONDE_RESOURCE_STREAM_DESTROY_STARTING}));
+  EXPECT_EQ(events,
+            (std::vector<uint32_t>{SONDE_RESOURCE_CONTEXT_CREATED, SONDE_RESOURCE_STREAM_CREATED,
+                                   SONDE_RESOURCE_MODULE_LOADED, SONDE_RESOURCE_MODULE_UNLOAD_STARTING,
+                                   SONDE_RESOURCE_STREAM_CREATED, SONDE_RESOURCE_STREAM_DESTROY_STARTING,
+                                   SONDE_RESOURCE_CONTEXT_DESTROY_STARTING, SONDE_RESOURCE_STREAM_DESTROY_STARTING}));
   EXPECT_EQ(seen_.resources[1].flags, 1u);  // the null stream
   EXPECT_EQ(seen_.resources[4].flags, 2u);  // non-blocking
 }

@@ -35,7 +35,8 @@ CUresult create(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR* d) {
     return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult e = refuseWhileCapturing(*context)) return e;
   const uint32_t element = formatBytes(d->Format) * d->NumChannels;
-  constexpr unsigned known = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER;
+  constexpr unsigned known =
+      CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER;
   if (element == 0 || (d->Flags & ~known)) return CUDA_ERROR_NOT_SUPPORTED;
   if ((d->Flags & CUDA_ARRAY3D_CUBEMAP) && (d->Width != d->Height || d->Depth % 6)) return CUDA_ERROR_INVALID_VALUE;
   const uint64_t pitch = (d->Width * element + 31) & ~uint64_t{31};

@@ -23,8 +23,8 @@ void setEnds(CopyPlan& plan, const End& to, const End& from) {
   plan.staging.clear();
 }
 
-CUresult flatCopy(uint64_t to, Side toSide, uint64_t from, Side fromSide, size_t bytes, CUstream hStream, bool synchronous,
-                  bool peer = false) {
+CUresult flatCopy(uint64_t to, Side toSide, uint64_t from, Side fromSide, size_t bytes, CUstream hStream,
+                  bool synchronous, bool peer = false) {
   Ref<Stream> stream;
   if (const CUresult e = resolveStream(hStream, stream)) return e;
   Context& context = *stream->context();
@@ -103,8 +103,8 @@ DRIVER_API(cuMemcpyPeerAsync)
 namespace {
 
 struct Shape {
-  uint64_t x, y, z;            // offset: bytes, rows, slices
-  uint64_t pitch, height;      // of the whole area: bytes, rows (0: as large as what is copied)
+  uint64_t x, y, z;        // offset: bytes, rows, slices
+  uint64_t pitch, height;  // of the whole area: bytes, rows (0: as large as what is copied)
 };
 
 CUresult planEnd(CUmemorytype type, const void* host, CUdeviceptr device, CUarray array, Shape& shape, uint64_t width,
@@ -133,7 +133,9 @@ CUresult planEnd(CUmemorytype type, const void* host, CUdeviceptr device, CUarra
   const uint64_t slice = shape.pitch * shape.height;
   const uint64_t first = base + shape.z * slice + shape.y * shape.pitch + shape.x;
   const uint64_t bytes = (depth - 1) * slice + (height - 1) * shape.pitch + width;
-  const Side side = type == CU_MEMORYTYPE_HOST ? Side::host : type == CU_MEMORYTYPE_DEVICE ? Side::device : Side::either;
+  const Side side = type == CU_MEMORYTYPE_HOST     ? Side::host
+                    : type == CU_MEMORYTYPE_DEVICE ? Side::device
+                                                   : Side::either;
   return locate(first, bytes, side, context, end);
 }
 
@@ -239,7 +241,9 @@ CUresult peerBoxCopy(const CUDA_MEMCPY3D_PEER* c, CUstream hStream, bool synchro
 
 DRIVER_API(cuMemcpy2D_v2)(const CUDA_MEMCPY2D* pCopy) { return planeCopy(pCopy, nullptr, true); }
 DRIVER_API(cuMemcpy2DUnaligned_v2)(const CUDA_MEMCPY2D* pCopy) { return planeCopy(pCopy, nullptr, true); }
-DRIVER_API(cuMemcpy2DAsync_v2)(const CUDA_MEMCPY2D* pCopy, CUstream hStream) { return planeCopy(pCopy, hStream, false); }
+DRIVER_API(cuMemcpy2DAsync_v2)(const CUDA_MEMCPY2D* pCopy, CUstream hStream) {
+  return planeCopy(pCopy, hStream, false);
+}
 DRIVER_API(cuMemcpy3D_v2)(const CUDA_MEMCPY3D* pCopy) { return boxCopy(pCopy, nullptr, true); }
 DRIVER_API(cuMemcpy3DAsync_v2)(const CUDA_MEMCPY3D* pCopy, CUstream hStream) { return boxCopy(pCopy, hStream, false); }
 DRIVER_API(cuMemcpy3DPeer)(const CUDA_MEMCPY3D_PEER* pCopy) { return peerBoxCopy(pCopy, nullptr, true); }
@@ -249,17 +253,15 @@ DRIVER_API(cuMemcpy3DPeerAsync)(const CUDA_MEMCPY3D_PEER* pCopy, CUstream hStrea
 
 // ------------------------------------------------------------------- sets --
 
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 CUresult planFill(CUdeviceptr to, size_t pitch, uint32_t elementBytes, uint32_t value, size_t width, size_t height,
                   const Context& context, SetPlan& plan) {
   if (to % elementBytes || (height > 1 && (pitch % elementBytes || pitch < width * elementBytes)))
     return CUDA_ERROR_INVALID_VALUE;
   size_t row, bytes;
-  if (__builtin_mul_overflow(width, elementBytes, &row) || __builtin_mul_overflow(height ? height - 1 : 0, pitch, &bytes) ||
-      __builtin_add_overflow(bytes, row, &bytes))
+  if (__builtin_mul_overflow(width, elementBytes, &row) ||
+      __builtin_mul_overflow(height ? height - 1 : 0, pitch, &bytes) || __builtin_add_overflow(bytes, row, &bytes))
     return CUDA_ERROR_INVALID_VALUE;
   plan = {};
   End end;

@@ -28,8 +28,7 @@ bool captured(Event& event) {
 
 }  // namespace
 
-Event::Event(Context* context, uint32_t flags)
-    : Object(kType), context_(context), flags_(flags), id_(nextEventId()) {}
+Event::Event(Context* context, uint32_t flags) : Object(kType), context_(context), flags_(flags), id_(nextEventId()) {}
 Event::~Event() = default;
 
 DRIVER_API(cuEventCreate)(CUevent* phEvent, unsigned int flags) {

@@ -26,7 +26,8 @@ CUresult findNode(CUgraphNode handle, Ref<GraphNode>& out) {
 CUresult kernelWork(const CUDA_KERNEL_NODE_PARAMS& p, NodeWork& work) {
   Ref<Function> function;
   CUfunction f = p.func ? p.func : reinterpret_cast<CUfunction>(p.kern);
-  if (const CUresult e = findFunction(f, function)) return e == CUDA_ERROR_INVALID_HANDLE ? CUDA_ERROR_INVALID_VALUE : e;
+  if (const CUresult e = findFunction(f, function))
+    return e == CUDA_ERROR_INVALID_HANDLE ? CUDA_ERROR_INVALID_VALUE : e;
   LaunchShape shape = work.shape;
   shape.grid = {p.gridDimX, p.gridDimY, p.gridDimZ};
   shape.block = {p.blockDimX, p.blockDimY, p.blockDimZ};
@@ -71,7 +72,8 @@ CUresult setWork(const CUDA_MEMSET_NODE_PARAMS* p, CUcontext ctx, NodeWork& work
     currentContext(context);
   if (!context) return CUDA_ERROR_INVALID_CONTEXT;
   SetPlan plan;
-  if (const CUresult e = planFill(p->dst, p->pitch, p->elementSize, p->value, p->width, p->height, *context, plan)) return e;
+  if (const CUresult e = planFill(p->dst, p->pitch, p->elementSize, p->value, p->width, p->height, *context, plan))
+    return e;
   work.type = CU_GRAPH_NODE_TYPE_MEMSET;
   work.context = std::move(context);
   work.set = *p;
@@ -225,7 +227,8 @@ DRIVER_API(cuGraphKernelNodeSetParams_v2)(CUgraphNode hNode, const CUDA_KERNEL_N
   return CUDA_SUCCESS;
 }
 
-DRIVER_API(cuGraphKernelNodeGetAttribute)(CUgraphNode hNode, CUkernelNodeAttrID attr, CUkernelNodeAttrValue* value_out) {
+DRIVER_API(cuGraphKernelNodeGetAttribute)(CUgraphNode hNode, CUkernelNodeAttrID attr,
+                                          CUkernelNodeAttrValue* value_out) {
   Ref<GraphNode> node;
   if (const CUresult e = nodeOf(hNode, CU_GRAPH_NODE_TYPE_KERNEL, node)) return e;
   if (!value_out) return CUDA_ERROR_INVALID_VALUE;
@@ -347,7 +350,8 @@ DRIVER_API(cuGraphAddEmptyNode)
 }
 
 DRIVER_API(cuGraphAddChildGraphNode)
-(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, size_t numDependencies, CUgraph childGraph) {
+(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, size_t numDependencies,
+ CUgraph childGraph) {
   NodeWork work;
   if (const CUresult e = childWork(childGraph, work)) return e;
   return addNode(phGraphNode, hGraph, dependencies, numDependencies, std::move(work));

@@ -28,7 +28,8 @@ CUresult findExec(CUgraphExec handle, Ref<GraphExec>& out) {
 }
 
 // Child graphs are expanded in place. False: a cycle.
-bool expand(const Graph& graph, std::vector<size_t> entry, std::vector<GraphExec::Step>& steps, std::vector<size_t>& last) {
+bool expand(const Graph& graph, std::vector<size_t> entry, std::vector<GraphExec::Step>& steps,
+            std::vector<size_t>& last) {
   std::vector<GraphNode*> order;
   if (!graph.sorted(order)) return false;
   std::map<const GraphNode*, std::vector<size_t>> ends;  // the steps that finish a node
@@ -254,15 +255,18 @@ CUresult changeStep(CUgraphExec hExec, CUgraphNode hNode, CUgraphNodeType type, 
 DRIVER_API(cuGraphExecKernelNodeSetParams_v2)
 (CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS* nodeParams) {
   if (!nodeParams) return CUDA_ERROR_INVALID_VALUE;
-  return changeStep(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_KERNEL, [&](NodeWork& w) { return kernelWork(*nodeParams, w); });
+  return changeStep(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_KERNEL,
+                    [&](NodeWork& w) { return kernelWork(*nodeParams, w); });
 }
 DRIVER_API(cuGraphExecMemcpyNodeSetParams)
 (CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D* copyParams, CUcontext ctx) {
-  return changeStep(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_MEMCPY, [&](NodeWork& w) { return copyWork(copyParams, ctx, w); });
+  return changeStep(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_MEMCPY,
+                    [&](NodeWork& w) { return copyWork(copyParams, ctx, w); });
 }
 DRIVER_API(cuGraphExecMemsetNodeSetParams)
 (CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS* memsetParams, CUcontext ctx) {
-  return changeStep(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_MEMSET, [&](NodeWork& w) { return setWork(memsetParams, ctx, w); });
+  return changeStep(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_MEMSET,
+                    [&](NodeWork& w) { return setWork(memsetParams, ctx, w); });
 }
 DRIVER_API(cuGraphExecHostNodeSetParams)
 (CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS* nodeParams) {

@@ -154,7 +154,8 @@ DRIVER_API(cuGraphAddDependencies)
   return changeEdges(hGraph, from, to, numDependencies, true);
 }
 DRIVER_API(cuGraphAddDependencies_v2)
-(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* edgeData, size_t numDependencies) {
+(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* edgeData,
+ size_t numDependencies) {
   for (size_t i = 0; edgeData && i < numDependencies; i++)
     if (edgeData[i].type) return CUDA_ERROR_NOT_SUPPORTED;
   return changeEdges(hGraph, from, to, numDependencies, true);
@@ -172,7 +173,8 @@ DRIVER_API(cuGraphDebugDotPrint)(CUgraph hGraph, const char* path, unsigned int)
   Ref<Graph> graph;
   if (const CUresult e = findGraph(hGraph, graph)) return e;
   if (!path) return CUDA_ERROR_INVALID_VALUE;
-  static const char* const types[] = {"kernel", "memcpy", "memset", "host", "graph", "empty", "wait event", "event record"};
+  static const char* const types[] = {"kernel", "memcpy", "memset",     "host",
+                                      "graph",  "empty",  "wait event", "event record"};
   std::ofstream out(path);
   if (!out) return CUDA_ERROR_OPERATING_SYSTEM;
   std::lock_guard lock(graphLock());

@@ -205,7 +205,8 @@ CUresult bestBlock(int* minGridSize, int* blockSize, CUfunction func, CUoccupanc
                    int limit, unsigned flags) {
   Ref<Function> f;
   if (const CUresult e = findFunction(func, f)) return e;
-  if (!minGridSize || !blockSize || limit < 0 || (flags & ~static_cast<unsigned>(CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)))
+  if (!minGridSize || !blockSize || limit < 0 ||
+      (flags & ~static_cast<unsigned>(CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)))
     return CUDA_ERROR_INVALID_VALUE;
   const auto& model = f->module()->context()->device()->model;
   const uint32_t most = std::min(model.maxThreadsPerBlock, f->info().maxThreadsPerBlock);
@@ -248,7 +249,8 @@ DRIVER_API(cuOccupancyMaxPotentialBlockSizeWithFlags)
   return bestBlock(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit, flags);
 }
 
-DRIVER_API(cuOccupancyAvailableDynamicSMemPerBlock)(size_t* dynamicSmemSize, CUfunction func, int numBlocks, int blockSize) {
+DRIVER_API(cuOccupancyAvailableDynamicSMemPerBlock)(size_t* dynamicSmemSize, CUfunction func, int numBlocks,
+                                                    int blockSize) {
   Ref<Function> f;
   if (const CUresult e = findFunction(func, f)) return e;
   if (!dynamicSmemSize || numBlocks <= 0 || blockSize <= 0) return CUDA_ERROR_INVALID_VALUE;
@@ -271,7 +273,8 @@ DRIVER_API(cuOccupancyMaxPotentialClusterSize)(int* clusterSize, CUfunction func
   Ref<Function> f;
   if (const CUresult e = findFunction(func, f)) return e;
   if (!clusterSize || !config) return CUDA_ERROR_INVALID_VALUE;
-  if (!attribute(*f->module()->context()->device(), CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH)) return CUDA_ERROR_NOT_SUPPORTED;
+  if (!attribute(*f->module()->context()->device(), CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH))
+    return CUDA_ERROR_NOT_SUPPORTED;
   *clusterSize = f->nonPortableCluster.load() ? 16 : 8;
   return CUDA_SUCCESS;
 }

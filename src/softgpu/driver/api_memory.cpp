@@ -12,9 +12,9 @@
 
 namespace sonde::softgpu::driver {
 
-using memory::AllocError;
 using memory::Allocation;
 using memory::Allocator;
+using memory::AllocError;
 using memory::Kind;
 
 CUresult toResult(AllocError error) {
@@ -162,7 +162,8 @@ DRIVER_API(cuMemHostAlloc)(void** pp, size_t bytesize, unsigned int Flags) {
   constexpr unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
   if (!pp || bytesize == 0 || (Flags & ~known)) return CUDA_ERROR_INVALID_VALUE;
   uint64_t address;
-  if (const CUresult e = allocateIn(*context, Kind::pinned, bytesize, Flags | CU_MEMHOSTALLOC_DEVICEMAP, address)) return e;
+  if (const CUresult e = allocateIn(*context, Kind::pinned, bytesize, Flags | CU_MEMHOSTALLOC_DEVICEMAP, address))
+    return e;
   *pp = reinterpret_cast<void*>(address);
   return CUDA_SUCCESS;
 }
@@ -288,7 +289,8 @@ DRIVER_API(cuMemAdvise_v2)(CUdeviceptr devPtr, size_t count, CUmem_advise advice
   if (const CUresult e = currentContext(context)) return e;
   if (count == 0 || advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY)
     return CUDA_ERROR_INVALID_VALUE;
-  if (advice > CU_MEM_ADVISE_UNSET_READ_MOSTLY && advice != CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION && !validLocation(location))
+  if (advice > CU_MEM_ADVISE_UNSET_READ_MOSTLY && advice != CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION &&
+      !validLocation(location))
     return CUDA_ERROR_INVALID_DEVICE;
   return managedRange(devPtr, count);
 }
@@ -347,26 +349,31 @@ CUresult pointerAttribute(void* data, int attribute, const Allocation* a, CUdevi
   const bool host = a && (a->kind == Kind::pinned || a->kind == Kind::registered);
   const bool managed = a && (a->kind == Kind::managed || a->kind == Kind::managedStatic);
   switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT: return a ? put(reinterpret_cast<CUcontext>(a->contextHandle)) : CUDA_ERROR_INVALID_VALUE;
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+      return a ? put(reinterpret_cast<CUcontext>(a->contextHandle)) : CUDA_ERROR_INVALID_VALUE;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-      return a ? put(static_cast<unsigned>(host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE)) : CUDA_ERROR_INVALID_VALUE;
+      return a ? put(static_cast<unsigned>(host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE))
+               : CUDA_ERROR_INVALID_VALUE;
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return a ? put(ptr) : CUDA_ERROR_INVALID_VALUE;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       return host || managed ? put(reinterpret_cast<void*>(ptr)) : CUDA_ERROR_INVALID_VALUE;
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return a ? put(static_cast<unsigned>(a->syncMemops)) : CUDA_ERROR_INVALID_VALUE;
-    case CU_POINTER_ATTRIBUTE_BUFFER_ID: return a ? put(static_cast<unsigned long long>(a->id)) : CUDA_ERROR_INVALID_VALUE;
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+      return a ? put(static_cast<unsigned>(a->syncMemops)) : CUDA_ERROR_INVALID_VALUE;
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+      return a ? put(static_cast<unsigned long long>(a->id)) : CUDA_ERROR_INVALID_VALUE;
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put(static_cast<unsigned>(managed));
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put(static_cast<int>(a ? static_cast<int>(a->device) : -2));
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return put(static_cast<unsigned>(0));
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return a ? put(static_cast<CUdeviceptr>(a->address)) : CUDA_ERROR_INVALID_VALUE;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      return a ? put(static_cast<CUdeviceptr>(a->address)) : CUDA_ERROR_INVALID_VALUE;
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return a ? put(static_cast<size_t>(a->bytes)) : CUDA_ERROR_INVALID_VALUE;
     case CU_POINTER_ATTRIBUTE_MAPPED: return put(static_cast<unsigned>(a != nullptr));
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return put(static_cast<unsigned long long>(0));
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return put(static_cast<unsigned>(0));
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-      return put(static_cast<unsigned>(a ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE));
-    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-      return put(reinterpret_cast<CUmemoryPool>(a ? a->pool : 0));
+      return put(static_cast<unsigned>(a ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
+                                         : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE));
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return put(reinterpret_cast<CUmemoryPool>(a ? a->pool : 0));
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
@@ -411,7 +418,8 @@ DRIVER_API(cuPointerGetAttributes)
 DRIVER_API(cuPointerSetAttribute)(const void* value, CUpointer_attribute attribute, CUdeviceptr ptr) {
   if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
   if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
-  return Allocator::get().setSyncMemops(ptr, *static_cast<const unsigned*>(value) != 0) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return Allocator::get().setSyncMemops(ptr, *static_cast<const unsigned*>(value) != 0) ? CUDA_SUCCESS
+                                                                                        : CUDA_ERROR_INVALID_VALUE;
 }
 
 }  // namespace sonde::softgpu::driver

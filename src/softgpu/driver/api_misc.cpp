@@ -64,7 +64,8 @@ namespace {
 // The newest signature that is not newer than the caller knows.
 CUresult lookUp(const char* symbol, void** pfn, int version, cuuint64_t flags, CUdriverProcAddressQueryResult* status) {
   if (!symbol || !pfn) return CUDA_ERROR_INVALID_VALUE;
-  if (flags & ~static_cast<cuuint64_t>(CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM))
+  if (flags &
+      ~static_cast<cuuint64_t>(CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM))
     return CUDA_ERROR_INVALID_VALUE;
   const bool perThread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
   const LookupEntry* best = nullptr;
@@ -73,12 +74,14 @@ CUresult lookUp(const char* symbol, void** pfn, int version, cuuint64_t flags, C
     if (std::strcmp(e.name, symbol) != 0) continue;
     known = true;
     if (e.version > version || (e.perThread && !perThread)) continue;
-    if (!best || (e.perThread && !best->perThread) || (e.perThread == best->perThread && e.version >= best->version)) best = &e;
+    if (!best || (e.perThread && !best->perThread) || (e.perThread == best->perThread && e.version >= best->version))
+      best = &e;
   }
   *pfn = best ? best->function : nullptr;
   if (status)
-    *status = best ? CU_GET_PROC_ADDRESS_SUCCESS
-                   : known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    *status = best    ? CU_GET_PROC_ADDRESS_SUCCESS
+              : known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+                      : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
   return best ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 

@@ -134,13 +134,20 @@ CUresult attributeOf(const exec::KernelInfo& info, const Function* f, int attrib
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = static_cast<int>(info.ptxTarget); break;
     case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA: *value = 0; break;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-      *value = f ? static_cast<int>(f->maxDynamicShared.load()) : static_cast<int>(49152 - std::min(49152u, info.staticSharedBytes));
+      *value = f ? static_cast<int>(f->maxDynamicShared.load())
+                 : static_cast<int>(49152 - std::min(49152u, info.staticSharedBytes));
       break;
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *value = f ? f->carveout.load() : -1; break;
     case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET: *value = info.requiredCluster[0] ? 1 : 0; break;
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH: *value = static_cast<int>(f && f->clusterX ? f->clusterX.load() : info.requiredCluster[0]); break;
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT: *value = static_cast<int>(f && f->clusterY ? f->clusterY.load() : info.requiredCluster[1]); break;
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH: *value = static_cast<int>(f && f->clusterZ ? f->clusterZ.load() : info.requiredCluster[2]); break;
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+      *value = static_cast<int>(f && f->clusterX ? f->clusterX.load() : info.requiredCluster[0]);
+      break;
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+      *value = static_cast<int>(f && f->clusterY ? f->clusterY.load() : info.requiredCluster[1]);
+      break;
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+      *value = static_cast<int>(f && f->clusterZ ? f->clusterZ.load() : info.requiredCluster[2]);
+      break;
     case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED: *value = f ? f->nonPortableCluster.load() : 0; break;
     case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: *value = f ? f->clusterPolicy.load() : 0; break;
     default: return CUDA_ERROR_INVALID_VALUE;
@@ -163,7 +170,9 @@ CUresult setAttribute(Function& f, int attribute, int value) {
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH: f.clusterX.store(value); return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT: f.clusterY.store(value); return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH: f.clusterZ.store(value); return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED: f.nonPortableCluster.store(value != 0); return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+      f.nonPortableCluster.store(value != 0);
+      return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: f.clusterPolicy.store(value); return CUDA_SUCCESS;
     default: return CUDA_ERROR_INVALID_VALUE;
   }
@@ -202,7 +211,8 @@ DRIVER_API(cuFuncSetCacheConfig)(CUfunction hfunc, CUfunc_cache config) {
 DRIVER_API(cuFuncSetSharedMemConfig)(CUfunction hfunc, CUsharedconfig config) {
   Ref<Function> function;
   if (const CUresult e = findFunction(hfunc, function)) return e;
-  return static_cast<unsigned>(config) > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  return static_cast<unsigned>(config) > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ? CUDA_ERROR_INVALID_VALUE
+                                                                                   : CUDA_SUCCESS;
 }
 
 DRIVER_API(cuFuncGetModule)(CUmodule* hmod, CUfunction hfunc) {

@@ -15,9 +15,9 @@
 
 namespace sonde::softgpu::driver {
 
-using memory::AllocError;
 using memory::Allocation;
 using memory::Allocator;
+using memory::AllocError;
 
 Pool::~Pool() = default;
 
@@ -177,8 +177,12 @@ DRIVER_API(cuMemPoolSetAttribute)(CUmemoryPool pool, CUmemPool_attribute attr, v
   switch (static_cast<int>(attr)) {
     case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
     case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: p->reuse[attr - 1].store(*static_cast<int*>(value) != 0); return CUDA_SUCCESS;
-    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: p->releaseThreshold.store(*static_cast<cuuint64_t*>(value)); return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+      p->reuse[attr - 1].store(*static_cast<int*>(value) != 0);
+      return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+      p->releaseThreshold.store(*static_cast<cuuint64_t*>(value));
+      return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
       if (*static_cast<cuuint64_t*>(value) != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -195,8 +199,12 @@ DRIVER_API(cuMemPoolGetAttribute)(CUmemoryPool pool, CUmemPool_attribute attr, v
   switch (static_cast<int>(attr)) {
     case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
     case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: *static_cast<int*>(value) = p->reuse[attr - 1].load(); return CUDA_SUCCESS;
-    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: *static_cast<cuuint64_t*>(value) = p->releaseThreshold.load(); return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+      *static_cast<int*>(value) = p->reuse[attr - 1].load();
+      return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+      *static_cast<cuuint64_t*>(value) = p->releaseThreshold.load();
+      return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
     case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: *static_cast<cuuint64_t*>(value) = p->used.load(); return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
@@ -213,7 +221,8 @@ DRIVER_API(cuMemPoolSetAccess)(CUmemoryPool pool, const CUmemAccessDesc* map, si
   for (size_t i = 0; i < count; i++) {
     if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || !Driver::get().device(map[i].location.id))
       return CUDA_ERROR_INVALID_DEVICE;
-    if (map[i].location.id == static_cast<int>(p->device()->ordinal) && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+    if (map[i].location.id == static_cast<int>(p->device()->ordinal) &&
+        map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
       return CUDA_ERROR_INVALID_VALUE;
   }
   return CUDA_SUCCESS;

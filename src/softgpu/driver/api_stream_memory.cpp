@@ -8,7 +8,8 @@
 namespace sonde::softgpu::driver {
 namespace {
 
-CUresult memoryOperation(Stream& stream, CUdeviceptr address, uint64_t value, unsigned flags, uint32_t bytes, bool wait) {
+CUresult memoryOperation(Stream& stream, CUdeviceptr address, uint64_t value, unsigned flags, uint32_t bytes,
+                         bool wait) {
   if (address % bytes) return CUDA_ERROR_INVALID_VALUE;
   // Ordering of remote writes is always kept here, so these flags say nothing more.
   const unsigned known = wait ? 3u | CU_STREAM_WAIT_VALUE_FLUSH : unsigned{CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER};
@@ -22,7 +23,8 @@ CUresult memoryOperation(Stream& stream, CUdeviceptr address, uint64_t value, un
   return CUDA_SUCCESS;
 }
 
-CUresult memoryOperation(CUstream hStream, CUdeviceptr address, uint64_t value, unsigned flags, uint32_t bytes, bool wait) {
+CUresult memoryOperation(CUstream hStream, CUdeviceptr address, uint64_t value, unsigned flags, uint32_t bytes,
+                         bool wait) {
   Ref<Stream> stream;
   if (const CUresult e = resolveStream(hStream, stream)) return e;
   return memoryOperation(*stream, address, value, flags, bytes, wait);

@@ -38,7 +38,7 @@ class PhysicalMemory final : public Object {
 struct Mapping {
   uint64_t bytes = 0;
   Ref<PhysicalMemory> memory;
-  int access = 0;   // CUmemAccess_flags
+  int access = 0;  // CUmemAccess_flags
 };
 
 struct Mappings {
@@ -89,7 +89,8 @@ DRIVER_API(cuMemGetAllocationGranularity)
 DRIVER_API(cuMemAddressReserve)
 (CUdeviceptr* ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags) {
   if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
-  if (!ptr || size == 0 || size % kGranularity || (alignment & (alignment - 1)) || flags) return CUDA_ERROR_INVALID_VALUE;
+  if (!ptr || size == 0 || size % kGranularity || (alignment & (alignment - 1)) || flags)
+    return CUDA_ERROR_INVALID_VALUE;
   uint64_t address;
   const auto error = Allocator::get().reserveRange(size, std::max<uint64_t>(alignment, kGranularity), &address);
   if (error != memory::AllocError::none) return toResult(error);

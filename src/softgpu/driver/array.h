@@ -11,8 +11,14 @@ namespace sonde::softgpu::driver {
 class Array final : public Object {
  public:
   static constexpr Type kType = Type::array;
-  Array(Context* context, const CUDA_ARRAY3D_DESCRIPTOR& descriptor, uint32_t elementBytes, uint64_t address, uint64_t pitch)
-      : Object(kType), descriptor(descriptor), elementBytes(elementBytes), address(address), pitch(pitch), context_(context) {}
+  Array(Context* context, const CUDA_ARRAY3D_DESCRIPTOR& descriptor, uint32_t elementBytes, uint64_t address,
+        uint64_t pitch)
+      : Object(kType),
+        descriptor(descriptor),
+        elementBytes(elementBytes),
+        address(address),
+        pitch(pitch),
+        context_(context) {}
   ~Array() override;
 
   Context* context() const { return context_.get(); }

@@ -26,7 +26,7 @@ class Capture {
   std::map<Stream*, std::vector<GraphNode*>> ends;
   std::vector<Ref<Stream>> streams;
   std::vector<GraphNode*> made;
-  std::vector<CUgraphNode> handles;   // for cuStreamGetCaptureInfo
+  std::vector<CUgraphNode> handles;  // for cuStreamGetCaptureInfo
 };
 
 namespace {
@@ -71,7 +71,9 @@ uint64_t addressOf(const std::byte* p) {
   return space.global.contains(device) ? device : raw;
 }
 
-CUmemorytype typeOf(uint32_t kind) { return kind == SONDE_MEMORY_PAGEABLE ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_UNIFIED; }
+CUmemorytype typeOf(uint32_t kind) {
+  return kind == SONDE_MEMORY_PAGEABLE ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_UNIFIED;
+}
 
 }  // namespace
 
@@ -404,7 +406,8 @@ DRIVER_API(cuStreamGetCaptureInfo_v2)
 DRIVER_API(cuStreamGetCaptureInfo_v3)
 (CUstream hStream, CUstreamCaptureStatus* captureStatus_out, cuuint64_t* id_out, CUgraph* graph_out,
  const CUgraphNode** dependencies_out, const CUgraphEdgeData** edgeData_out, size_t* numDependencies_out) {
-  return captureInfo(hStream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out);
+  return captureInfo(hStream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out,
+                     numDependencies_out);
 }
 DRIVER_API(cuStreamUpdateCaptureDependencies)
 (CUstream hStream, CUgraphNode* dependencies, size_t numDependencies, unsigned int flags) {

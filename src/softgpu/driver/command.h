@@ -23,17 +23,17 @@ class Function;
 class EventRecord;
 
 enum class CommandKind : uint8_t {
-  wait,       // until another stream has come to a given place
+  wait,  // until another stream has come to a given place
   kernel,
   copy,
   set,
   eventRecord,
   hostFunction,
-  callback,   // cuStreamAddCallback
-  release,    // free memory in stream order
-  memoryOp,   // cuStreamWaitValue / cuStreamWriteValue
-  marker,     // nothing; a place to wait for
-  graphBegin, // around the nodes of a graph launch, when somebody asks
+  callback,    // cuStreamAddCallback
+  release,     // free memory in stream order
+  memoryOp,    // cuStreamWaitValue / cuStreamWriteValue
+  marker,      // nothing; a place to wait for
+  graphBegin,  // around the nodes of a graph launch, when somebody asks
   graphEnd,
 };
 
@@ -46,9 +46,7 @@ class ParamBuffer {
     if (large_.size() < bytes) large_.resize(bytes);
     return large_.data();
   }
-  std::span<const std::byte> view() const {
-    return {size_ <= small_.size() ? small_.data() : large_.data(), size_};
-  }
+  std::span<const std::byte> view() const { return {size_ <= small_.size() ? small_.data() : large_.data(), size_}; }
 
  private:
   size_t size_ = 0;
@@ -69,20 +67,20 @@ struct LaunchPlan {
 struct CopyPlan {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
-  uint64_t width = 0, height = 1, depth = 1;            // bytes, rows, slices
+  uint64_t width = 0, height = 1, depth = 1;  // bytes, rows, slices
   uint64_t toPitch = 0, fromPitch = 0, toSlice = 0, fromSlice = 0;
-  uint32_t toKind = 0, fromKind = 0;                    // SondeMemoryKind
+  uint32_t toKind = 0, fromKind = 0;  // SondeMemoryKind
   uint32_t toDevice = 0, fromDevice = 0, toContext = 0, fromContext = 0;
   bool peer = false;
   bool async = false;
-  std::vector<std::byte> staging;                       // snapshot of pageable source bytes
+  std::vector<std::byte> staging;  // snapshot of pageable source bytes
   uint64_t bytes() const { return width * height * depth; }
 };
 
 struct SetPlan {
   std::byte* to = nullptr;
   uint32_t elementBytes = 1, value = 0;
-  uint64_t width = 0, height = 1, pitch = 0;            // elements, rows, bytes
+  uint64_t width = 0, height = 1, pitch = 0;  // elements, rows, bytes
   uint32_t kind = 0;
   bool async = false;
 };
@@ -102,9 +100,9 @@ struct Command {
   uint64_t graphNodeId = 0;
   uint64_t queuedNs = 0, submittedNs = 0;
   uint64_t gridId = 0;
-  uint64_t listenerWord = 0;   // the listener's note about this work
+  uint64_t listenerWord = 0;  // the listener's note about this work
 
-  Ref<Stream> target;          // wait
+  Ref<Stream> target;  // wait
   uint64_t targetSequence = 0;
 
   LaunchPlan launch;
@@ -115,7 +113,7 @@ struct Command {
   CUhostFn hostFunction = nullptr;
   CUstreamCallback callback = nullptr;
   void* user = nullptr;
-  uint64_t address = 0;        // release
+  uint64_t address = 0;  // release
 
   // Drops what it refers to, before the next use.
   void recycle();

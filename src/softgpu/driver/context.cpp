@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "softgpu/driver/context.h"
+
 #include <algorithm>
 
-#include "softgpu/driver/context.h"
 #include "softgpu/driver/counters.h"
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/message.h"
@@ -46,7 +47,12 @@ void reportStream(Stream& stream, uint32_t event) {
 }
 
 Context::Context(Device* device, uint32_t f, bool primary)
-    : Object(kType), flags(f), counters(std::make_unique<CounterState>()), device_(device), uid_(contextUids.fetch_add(1) + 1), primary_(primary) {
+    : Object(kType),
+      flags(f),
+      counters(std::make_unique<CounterState>()),
+      device_(device),
+      uid_(contextUids.fetch_add(1) + 1),
+      primary_(primary) {
   limits = {{CU_LIMIT_STACK_SIZE, 1024},
             {CU_LIMIT_PRINTF_FIFO_SIZE, 1u << 20},
             {CU_LIMIT_MALLOC_HEAP_SIZE, 8u << 20},

@@ -22,7 +22,7 @@ enum class Side : uint8_t { host, device, either };
 // One end of a copy: which bytes, and what kind of memory they lie in.
 struct End {
   std::byte* bytes = nullptr;
-  uint32_t kind = 0;         // SondeMemoryKind
+  uint32_t kind = 0;  // SondeMemoryKind
   uint32_t device = 0;
   uint32_t contextUid = 0;
 };

@@ -68,7 +68,8 @@ int32_t readCounters(Context& context, const uint32_t* counters, uint32_t count,
   CounterState& state = *context.counters;
   std::lock_guard lock(state.mutex);
   for (uint32_t i = 0; i < count; i++)
-    if (counters[i] >= kRawCounterCount || state.wanted.empty() || !state.wanted[counters[i]]) return CUDA_ERROR_NOT_FOUND;
+    if (counters[i] >= kRawCounterCount || state.wanted.empty() || !state.wanted[counters[i]])
+      return CUDA_ERROR_NOT_FOUND;
   const uint32_t have = counterInstances(model, counters[0]);
   for (uint32_t i = 1; i < count; i++)
     if (counterInstances(model, counters[i]) != have) return CUDA_ERROR_INVALID_VALUE;

@@ -291,7 +291,8 @@ DRIVER_API(cuDeviceGetTexture1DLinearMaxWidth)
 (size_t* maxWidthInElements, CUarray_format format, unsigned numChannels, CUdevice dev) {
   Device* d;
   if (const CUresult e = findDevice(dev, d)) return e;
-  if (!maxWidthInElements || (numChannels != 1 && numChannels != 2 && numChannels != 4)) return CUDA_ERROR_INVALID_VALUE;
+  if (!maxWidthInElements || (numChannels != 1 && numChannels != 2 && numChannels != 4))
+    return CUDA_ERROR_INVALID_VALUE;
   int64_t value = 0;
   deviceAttribute(*d, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH, value);
   *maxWidthInElements = static_cast<size_t>(value);

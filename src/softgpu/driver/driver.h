@@ -44,7 +44,7 @@ struct Device {
   std::atomic<uint32_t> clockMHz{0};
 
   std::mutex primaryMutex;
-  Ref<Context> primary;             // null: not active
+  Ref<Context> primary;  // null: not active
   uint32_t primaryUsers = 0;
   uint32_t primaryFlags = 0;
 
@@ -223,7 +223,7 @@ class Event final : public Object {
   }
   // Set while the last record of the event was made by a capturing stream.
   std::mutex captureMutex;
-  Ref<Object> capturedIn;                 // the graph
+  Ref<Object> capturedIn;  // the graph
   std::vector<void*> capturedNodes;
 
  private:
@@ -264,15 +264,15 @@ class Context final : public Object {
   std::atomic<uint32_t> flags{0};
   std::atomic<bool> destroyed{false};
   std::atomic<uint32_t> cacheConfig{0}, sharedConfig{0};
-  std::mutex objects;                       // guards the sets below and limits
+  std::mutex objects;  // guards the sets below and limits
   std::set<Module*> modules;
-  std::set<Object*> owned;                  // events, libraries, graphs …: handles that die with the context
+  std::set<Object*> owned;  // events, libraries, graphs …: handles that die with the context
   std::map<int, uint64_t> limits;
   std::set<Context*> peers;
-  std::mutex order;                         // the ordering rules of the default stream
-  std::vector<Ref<Stream>> blockingStreams; // without the legacy one; destroyed ones until idle; guarded by order
+  std::mutex order;                          // the ordering rules of the default stream
+  std::vector<Ref<Stream>> blockingStreams;  // without the legacy one; destroyed ones until idle; guarded by order
 
-  std::atomic<uint8_t> countLevel{0};       // exec::CountLevel of kernels launched from now on
+  std::atomic<uint8_t> countLevel{0};            // exec::CountLevel of kernels launched from now on
   const std::unique_ptr<CounterState> counters;  // what the tools interface configured
 
  private:
@@ -290,11 +290,11 @@ class Context final : public Object {
 // ---------------------------------------------------------------- threads --
 
 struct ThreadState {
-  std::vector<Ref<Context>> contexts;           // the stack; its top is current
+  std::vector<Ref<Context>> contexts;                              // the stack; its top is current
   std::vector<std::pair<uint32_t, Ref<Stream>>> perThreadStreams;  // by context uid
-  uint32_t correlation = 0;                     // of the outermost API call, 0: none yet
+  uint32_t correlation = 0;                                        // of the outermost API call, 0: none yet
   uint32_t runtimeDepth = 0, apiDepth = 0;
-  bool perThreadDefault = false;                // the call is a _ptsz/_ptds one
+  bool perThreadDefault = false;  // the call is a _ptsz/_ptds one
   bool inHostFunction = false;
   std::atomic<uint32_t> inListener{0};
   CUstreamCaptureMode captureMode = CU_STREAM_CAPTURE_MODE_GLOBAL;

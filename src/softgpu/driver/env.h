@@ -8,14 +8,14 @@
 namespace sonde::softgpu::driver {
 
 struct Environment {
-  std::string devices;           // SONDE_DEVICES: models, one device each
-  bool quiet = false;            // SONDE_QUIET=1: no line on stderr when a context fails
-  bool verbose = false;          // SONDE_VERBOSE=1: more lines (modules refused, compile times)
-  std::string injection;         // CUDA_INJECTION64_PATH: a library to load in cuInit
+  std::string devices;    // SONDE_DEVICES: models, one device each
+  bool quiet = false;     // SONDE_QUIET=1: no line on stderr when a context fails
+  bool verbose = false;   // SONDE_VERBOSE=1: more lines (modules refused, compile times)
+  std::string injection;  // CUDA_INJECTION64_PATH: a library to load in cuInit
   bool hasVisibleDevices = false;
-  std::string visibleDevices;    // CUDA_VISIBLE_DEVICES: ordinals or GPU-<uuid prefix>
-  bool launchBlocking = false;   // CUDA_LAUNCH_BLOCKING=1: every launch waits
-  bool eagerLoading = false;     // CUDA_MODULE_LOADING=EAGER: compile all kernels of a module when it loads
+  std::string visibleDevices;   // CUDA_VISIBLE_DEVICES: ordinals or GPU-<uuid prefix>
+  bool launchBlocking = false;  // CUDA_LAUNCH_BLOCKING=1: every launch waits
+  bool eagerLoading = false;    // CUDA_MODULE_LOADING=EAGER: compile all kernels of a module when it loads
 };
 
 // Read once, at first use.

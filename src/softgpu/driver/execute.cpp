@@ -79,7 +79,8 @@ SondeWork describeKernel(Stream& stream, const Command& command, uint64_t start,
   w.localMemoryPerThread = info.localBytesPerThread;
   w.localMemoryTotal = uint64_t{info.localBytesPerThread} * model.smCount * model.maxWarpsPerSm * 32;
   const int requested = function.cacheConfig.load();
-  w.cacheConfigRequested = w.cacheConfigExecuted = static_cast<uint32_t>(requested ? requested : static_cast<int>(context.cacheConfig.load()));
+  w.cacheConfigRequested = w.cacheConfigExecuted =
+      static_cast<uint32_t>(requested ? requested : static_cast<int>(context.cacheConfig.load()));
   w.sharedMemoryConfig = 1;
   w.sharedMemoryCarveoutRequested = static_cast<uint32_t>(function.carveout.load());
   w.launchType = l.cooperative ? 1 : 0;
@@ -115,9 +116,7 @@ SondeWork describeSet(Stream& stream, const Command& command, uint64_t start, ui
 
 void print(std::string_view line) { std::fwrite(line.data(), 1, line.size(), stdout); }
 
-bool hostAllowed(uint64_t address, uint64_t bytes) {
-  return memory::Allocator::get().hostRangeAllowed(address, bytes);
-}
+bool hostAllowed(uint64_t address, uint64_t bytes) { return memory::Allocator::get().hostRangeAllowed(address, bytes); }
 
 void runKernel(Stream& stream, Command& command) {
   Context& context = *stream.context();

@@ -20,13 +20,13 @@ constexpr uint64_t kLargestText = uint64_t{1} << 31;
 struct Wrapper {
   uint32_t magic, version;
   const void* data;
-  const void* const* list;   // version 2: fat binaries to link, ends with NULL
+  const void* const* list;  // version 2: fat binaries to link, ends with NULL
 };
 
 struct Header {
   uint32_t magic;
   uint16_t version, headerBytes;
-  uint64_t bytes;            // of all entries
+  uint64_t bytes;  // of all entries
 };
 
 struct Entry {
@@ -45,8 +45,8 @@ constexpr uint16_t kPtx = 1, kElf = 2;
 constexpr uint64_t kFlagLinked = uint64_t{1} << 40;
 
 struct Choice {
-  const Entry* ptx = nullptr;             // the best one
-  std::vector<const Entry*> linked;       // or all of these
+  const Entry* ptx = nullptr;        // the best one
+  std::vector<const Entry*> linked;  // or all of these
   std::set<uint32_t> ptxTargets, elfTargets;
   std::string error;
 };
@@ -83,7 +83,8 @@ Choice choose(const std::byte* fatbin, size_t limit, uint32_t capability) {
     if (e.kind == kPtx) {
       choice.ptxTargets.insert(e.target);
       if (e.flags & kFlagLinked) choice.linked.push_back(entry);
-      if (e.target <= capability && (!choice.ptx || readAt<Entry>(reinterpret_cast<const std::byte*>(choice.ptx)).target < e.target))
+      if (e.target <= capability &&
+          (!choice.ptx || readAt<Entry>(reinterpret_cast<const std::byte*>(choice.ptx)).target < e.target))
         choice.ptx = entry;
     } else if (e.kind == kElf) {
       choice.elfTargets.insert(e.target);
@@ -113,8 +114,8 @@ bool extract(const Entry* where, std::string& text, std::string& error) {
         return false;
       }
     } else if (e.flags & kFlagLz4) {
-      const int n = LZ4_decompress_safe(payload, text.data(), static_cast<int>(e.compressedBytes),
-                                        static_cast<int>(text.size()));
+      const int n =
+          LZ4_decompress_safe(payload, text.data(), static_cast<int>(e.compressedBytes), static_cast<int>(text.size()));
       if (n < 0 || static_cast<size_t>(n) != text.size()) {
         error = "a PTX text in the fat binary cannot be decompressed (LZ4)";
         return false;
@@ -134,7 +135,8 @@ std::string targets(const std::set<uint32_t>& set, const char* prefix) {
   return out;
 }
 
-void explainNothing(LoadedImage& result, const std::set<uint32_t>& ptx, const std::set<uint32_t>& elf, uint32_t capability) {
+void explainNothing(LoadedImage& result, const std::set<uint32_t>& ptx, const std::set<uint32_t>& elf,
+                    uint32_t capability) {
   result.error = CUDA_ERROR_NO_BINARY_FOR_GPU;
   const std::string mine = std::to_string(capability);
   std::ostringstream out;
@@ -232,7 +234,9 @@ LoadedImage readImage(const void* image, size_t bytes, uint32_t capability) {
     readFatbin(p, bytes, capability, result, true);
     return result;
   }
-  if (startsWith("\x7f" "ELF", 4)) {
+  if (startsWith("\x7f"
+                 "ELF",
+                 4)) {
     explainNothing(result, {}, {}, capability);
     return result;
   }

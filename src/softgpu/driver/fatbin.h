@@ -14,8 +14,8 @@ namespace sonde::softgpu::driver {
 
 struct LoadedImage {
   CUresult error = CUDA_SUCCESS;
-  std::string message;              // what was wrong and what to do about it
-  std::vector<std::string> texts;   // PTX; several are to be linked
+  std::string message;             // what was wrong and what to do about it
+  std::vector<std::string> texts;  // PTX; several are to be linked
 };
 
 // `bytes` 0: not known, the image says it itself. `capability`: 90 for 9.0.

@@ -22,15 +22,15 @@ std::mutex& graphLock();
 // What a node does. Copyable.
 struct NodeWork {
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
-  Ref<Context> context;              // of kernels, copies and sets
-  Ref<Function> function;            // kernel
+  Ref<Context> context;    // of kernels, copies and sets
+  Ref<Function> function;  // kernel
   LaunchShape shape;
-  std::vector<std::byte> params;     // packed
+  std::vector<std::byte> params;  // packed
   CUDA_MEMCPY3D copy{};
   CUDA_MEMSET_NODE_PARAMS set{};
   CUDA_HOST_NODE_PARAMS host{};
   Ref<Event> event;
-  Ref<Graph> child;                  // a copy that belongs to the node
+  Ref<Graph> child;  // a copy that belongs to the node
 };
 
 class GraphNode final : public Object {
@@ -39,11 +39,11 @@ class GraphNode final : public Object {
   GraphNode(Graph* graph, NodeWork work);
   ~GraphNode() override;
 
-  Graph* graph = nullptr;            // null: destroyed
+  Graph* graph = nullptr;  // null: destroyed
   NodeWork work;
   const uint64_t id;
-  uint64_t originalId = 0;           // of the node it was cloned from
-  void* original = nullptr;          // its handle
+  uint64_t originalId = 0;   // of the node it was cloned from
+  void* original = nullptr;  // its handle
   std::vector<GraphNode*> dependencies, dependents;
   std::vector<void*> paramPointers;  // into work.params, for GetParams
 };
@@ -52,7 +52,8 @@ class GraphNode final : public Object {
 class UserObject final : public Object {
  public:
   static constexpr Type kType = Type::userObject;
-  UserObject(void* user, CUhostFn destroy, unsigned count) : Object(kType), user_(user), destroy_(destroy), count_(count) {}
+  UserObject(void* user, CUhostFn destroy, unsigned count)
+      : Object(kType), user_(user), destroy_(destroy), count_(count) {}
   void retain(unsigned n) { count_.fetch_add(n); }
   // False: fewer than n references are left.
   bool release(unsigned n);
@@ -91,7 +92,7 @@ class GraphExec final : public Object {
   static constexpr Type kType = Type::graphExec;
   struct Step {
     uint64_t nodeId;
-    void* node;              // handle in the template graph
+    void* node;  // handle in the template graph
     NodeWork work;
     bool enabled = true;
     std::vector<size_t> dependencies;
@@ -101,8 +102,8 @@ class GraphExec final : public Object {
 
   const uint32_t id, graphId;
   const cuuint64_t flags;
-  std::recursive_mutex mutex;   // a listener may be told of work while it is held
-  std::vector<Step> steps;   // in launch order, child graphs expanded
+  std::recursive_mutex mutex;  // a listener may be told of work while it is held
+  std::vector<Step> steps;     // in launch order, child graphs expanded
 
   Step* find(void* node);
 };

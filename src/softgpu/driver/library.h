@@ -43,10 +43,10 @@ class Library final : public Object {
 
  private:
   const std::vector<std::string> texts_;
-  const std::shared_ptr<exec::Program> program_;   // tells names and sizes; never run
+  const std::shared_ptr<exec::Program> program_;  // tells names and sizes; never run
   std::mutex mutex_;
   std::vector<Ref<Kernel>> kernels_;
-  std::map<uint32_t, Ref<Module>> modules_;        // by context uid
+  std::map<uint32_t, Ref<Module>> modules_;  // by context uid
 };
 
 // The function of a CUkernel in the current context.

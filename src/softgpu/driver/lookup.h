@@ -9,8 +9,8 @@
 namespace sonde::softgpu::driver {
 
 struct LookupEntry {
-  const char* name;    // without version suffix
-  int version;         // CUDA version that brought this signature
+  const char* name;  // without version suffix
+  int version;       // CUDA version that brought this signature
   bool perThread;
   void* function;
   const char* symbol;

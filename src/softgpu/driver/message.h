@@ -7,7 +7,7 @@
 
 namespace sonde::softgpu::driver {
 
-void say(std::string_view line);          // unless quiet
-void sayVerbose(std::string_view line);   // only when verbose
+void say(std::string_view line);         // unless quiet
+void sayVerbose(std::string_view line);  // only when verbose
 
 }  // namespace sonde::softgpu::driver

@@ -196,7 +196,8 @@ CUresult makeProgram(const std::vector<std::string>& texts, const model::DeviceM
 CUresult loadModuleTexts(Context& context, std::vector<std::string> texts, JitLogs& logs, Ref<Module>& out) {
   std::shared_ptr<exec::Program> program;
   if (const CUresult e = makeProgram(texts, context.device()->model, logs, program)) {
-    say("module refused: " + (logs.error.empty() ? std::string("no reason given") : logs.error.substr(0, logs.error.find('\n'))));
+    say("module refused: " +
+        (logs.error.empty() ? std::string("no reason given") : logs.error.substr(0, logs.error.find('\n'))));
     return e;
   }
   std::string image = std::move(texts.front());

@@ -40,7 +40,7 @@ class Function final : public Object {
  private:
   Ref<Module> module_;
   const uint32_t index_, id_;
-  std::atomic<uint8_t> loaded_{0};       // bit per CountLevel
+  std::atomic<uint8_t> loaded_{0};  // bit per CountLevel
 };
 
 class Module final : public Object {

@@ -207,14 +207,10 @@ int32_t deviceFact(uint32_t ordinal, const char* name, double* value) {
     return CUDA_SUCCESS;
   }
   const std::pair<const char*, double> derived[] = {
-      {"memory_bytes", static_cast<double>(m.memoryBytes)},
-      {"multiprocessor_count", m.smCount},
-      {"warps_per_multiprocessor", m.maxWarpsPerSm},
-      {"blocks_per_multiprocessor", m.maxBlocksPerSm},
-      {"schedulers_per_multiprocessor", m.schedulersPerSm},
-      {"clock_rate_khz", m.boostClockMHz * 1000.0},
-      {"max_registers_per_thread", m.maxRegistersPerThread},
-      {"l1_bytes", static_cast<double>(m.l1.bytes)},
+      {"memory_bytes", static_cast<double>(m.memoryBytes)},  {"multiprocessor_count", m.smCount},
+      {"warps_per_multiprocessor", m.maxWarpsPerSm},         {"blocks_per_multiprocessor", m.maxBlocksPerSm},
+      {"schedulers_per_multiprocessor", m.schedulersPerSm},  {"clock_rate_khz", m.boostClockMHz * 1000.0},
+      {"max_registers_per_thread", m.maxRegistersPerThread}, {"l1_bytes", static_cast<double>(m.l1.bytes)},
       {"l2_bytes", static_cast<double>(m.l2.bytes)},
   };
   for (const auto& [known, v] : derived)

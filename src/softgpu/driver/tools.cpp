@@ -40,11 +40,11 @@ class ListenerUse {
 
 }  // namespace
 
-#define SONDE_TELL(function, argument)                                \
-  do {                                                                \
-    if (!listener.load(std::memory_order_relaxed)) return;            \
-    ListenerUse use;                                                  \
-    if (use && use->function) use->function(use->self, argument);     \
+#define SONDE_TELL(function, argument)                            \
+  do {                                                            \
+    if (!listener.load(std::memory_order_relaxed)) return;        \
+    ListenerUse use;                                              \
+    if (use && use->function) use->function(use->self, argument); \
   } while (0)
 
 void reportWork(const SondeWork& work) { SONDE_TELL(workCompleted, &work); }

@@ -19,30 +19,32 @@
 namespace sonde::softgpu::memory {
 
 enum class Kind : uint8_t {
-  device,       // cuMemAlloc
-  deviceStatic, // module variables
-  pinned,       // cuMemHostAlloc
-  registered,   // cuMemHostRegister; lies outside the windows
-  managed,      // cuMemAllocManaged
+  device,        // cuMemAlloc
+  deviceStatic,  // module variables
+  pinned,        // cuMemHostAlloc
+  registered,    // cuMemHostRegister; lies outside the windows
+  managed,       // cuMemAllocManaged
   managedStatic,
-  reserved,     // cuMemAddressReserve: no pages of its own
+  reserved,  // cuMemAddressReserve: no pages of its own
 };
 
 struct Allocation {
   uint64_t address = 0;
-  uint64_t bytes = 0;         // as asked for
+  uint64_t bytes = 0;  // as asked for
   Kind kind = Kind::device;
   uint32_t device = 0;
-  uint32_t contextUid = 0;    // 0: belongs to no context
-  uint32_t flags = 0;         // of the host-memory or managed call
-  uint64_t id = 0;            // unique over the life of the process
-  uint64_t pool = 0;          // handle of the memory pool it came from
-  uint64_t contextHandle = 0; // CUcontext
+  uint32_t contextUid = 0;     // 0: belongs to no context
+  uint32_t flags = 0;          // of the host-memory or managed call
+  uint64_t id = 0;             // unique over the life of the process
+  uint64_t pool = 0;           // handle of the memory pool it came from
+  uint64_t contextHandle = 0;  // CUcontext
   bool syncMemops = false;
-  bool releasing = false;     // freed in stream order, the stream is not there yet
+  bool releasing = false;  // freed in stream order, the stream is not there yet
 
   uint64_t end() const { return address + bytes; }
-  bool contains(uint64_t a, uint64_t n) const { return a >= address && a - address <= bytes && n <= bytes - (a - address); }
+  bool contains(uint64_t a, uint64_t n) const {
+    return a >= address && a - address <= bytes && n <= bytes - (a - address);
+  }
 };
 
 enum class AllocError : uint8_t { none, outOfMemory, invalidValue, alreadyRegistered, notFound };
@@ -106,10 +108,10 @@ class Allocator {
   AllocError releaseLocked(uint64_t address, Allocation* was);
 
   mutable std::shared_mutex mutex_;
-  std::map<uint64_t, uint64_t> free_;                 // start -> bytes
-  std::map<uint64_t, Allocation> live_;               // by address
-  std::map<uint64_t, Range> ranges_;                  // allocation address -> range it occupies
-  std::map<uint64_t, Allocation> registered_;         // by address
+  std::map<uint64_t, uint64_t> free_;          // start -> bytes
+  std::map<uint64_t, Allocation> live_;        // by address
+  std::map<uint64_t, Range> ranges_;           // allocation address -> range it occupies
+  std::map<uint64_t, Allocation> registered_;  // by address
   std::atomic<uint32_t> registeredCount_{0};
   std::vector<uint64_t> capacity_, used_;
   uint64_t nextId_ = 1;

@@ -19,8 +19,8 @@ struct Cache {
 };
 
 struct DeviceModel {
-  std::string id;                     // "default"
-  std::string name;                   // cuDeviceGetName
+  std::string id;    // "default"
+  std::string name;  // cuDeviceGetName
   uint8_t uuid[16] = {};
   uint32_t ccMajor = 9, ccMinor = 0;
   uint32_t smCount = 16;
@@ -36,8 +36,8 @@ struct DeviceModel {
   std::map<int, int64_t> attributes;  // CUdevice_attribute values that the fields above do not give
   std::map<std::string, double> facts;
   std::map<std::string, std::string> strings;
-  std::string countersJson;           // domains and events, read by the event API
-  std::string metricsJson;            // metrics on these events
+  std::string countersJson;  // domains and events, read by the event API
+  std::string metricsJson;   // metrics on these events
 };
 
 // Parses one model. Throws std::runtime_error that names the file, the key and
