@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <vector>
 
 #include "core/delivery.h"
 #include "core/errors.h"
@@ -230,6 +231,13 @@ uint32_t processId() {
     currentProcess.store(id, std::memory_order_relaxed);
   }
   return id;
+}
+
+void keepForEver(const void* object) {
+  static std::mutex& mutex = *new std::mutex;
+  static std::vector<const void*>& kept = *new std::vector<const void*>;
+  std::lock_guard lock(mutex);
+  kept.push_back(object);
 }
 
 void warn(const char* format, ...) {

@@ -103,6 +103,10 @@ inline uint32_t threadIdFor(const Client& client, const ThreadState& thread) {
   return client.systemThreadIds.load(std::memory_order_relaxed) ? thread.systemId : thread.pthreadId;
 }
 
+// Keeps an object that another thread may still read; it is never freed. For
+// things that change a few times in a process's life.
+void keepForEver(const void* object);
+
 // SONDE_DEBUG=1: one line on stderr about something that could not be done.
 void warn(const char* format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -32,11 +32,17 @@ CUptiResult registerCallbacks(Client* client, CUpti_BuffersCallbackRequestFunc r
     for (uint32_t kind = 0; kind < kKindCount; ++kind) {
       if (chosen->version[kind] == 0) chosen->version[kind] = old.version[kind];
     }
+    keepForEver(chosen);
     client->layouts.store(chosen);
     client->attributes[CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE] = 4194304;
     client->attributes[CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT] = 4;
   }
-  client->buffers.store(new BufferCallbacks{requested, completed});
+  const BufferCallbacks* now = client->buffers.load();
+  if (now == nullptr || now->request != requested || now->complete != completed) {
+    const auto* callbacks = new BufferCallbacks{requested, completed};
+    keepForEver(callbacks);
+    client->buffers.store(callbacks);
+  }
   startDelivery();
   return CUPTI_SUCCESS;
 }

@@ -27,6 +27,7 @@ CUptiResult subscribe(Client* client, CUpti_SubscriberHandle* subscriber, CUpti_
       std::strcpy(client->subscriberName, params->subscriberName);
     }
     const auto* subscription = new Subscription{callback, userdata, client->index};
+    keepForEver(subscription);
     client->subscription.store(subscription);
     *subscriber = reinterpret_cast<CUpti_SubscriberHandle>(const_cast<Subscription*>(subscription));
   }

@@ -134,7 +134,9 @@ CUptiResult CUPTIAPI cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallb
   if (funcTimestamp == nullptr) return fail(CUPTI_ERROR_INVALID_PARAMETER, "funcTimestamp is NULL");
   SONDE_CLIENT(client);
   // An earlier clock may be in use on another thread: it is never freed.
-  client->clock.store(new ClientClock(funcTimestamp));
+  auto* clock = new ClientClock(funcTimestamp);
+  keepForEver(clock);
+  client->clock.store(clock);
   return CUPTI_SUCCESS;
 }
 

@@ -37,6 +37,7 @@ struct Module {
 constexpr uint32_t kNullStream = 7;
 
 struct State {
+  std::vector<void*> everything;  // handles stay readable for the whole run
   std::mutex mutex;
   std::condition_variable changed;
   std::map<SondeHandle, Context*> contexts;
@@ -379,6 +380,7 @@ SondeHandle createContext(uint32_t device) {
     c->uid = s.nextContext++;
     c->device = device;
     s.contexts[c] = c;
+    s.everything.push_back(c);
   }
   emit(contextEvent(c, SONDE_RESOURCE_CONTEXT_CREATED));
   setCurrent(c);
@@ -404,6 +406,7 @@ SondeHandle createStream(SondeHandle context, bool nonBlocking, int32_t priority
     std::lock_guard lock(s.mutex);
     stream->id = c->nextStream++;
     s.streams[stream] = stream;
+    s.everything.push_back(stream);
   }
   emit(streamEvent(stream, SONDE_RESOURCE_STREAM_CREATED));
   return stream;
@@ -422,6 +425,7 @@ SondeHandle loadModule(SondeHandle context, const void* image, size_t bytes) {
     std::lock_guard lock(s.mutex);
     module->id = s.nextModule++;
     s.modules[module] = module;
+    s.everything.push_back(module);
   }
   emit(moduleEvent(module, SONDE_RESOURCE_MODULE_LOADED));
   return module;
