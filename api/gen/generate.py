@@ -15,13 +15,14 @@ import gen_abi_tests
 import gen_callback_names
 import gen_cuda_headers
 import gen_cupti_headers
+import gen_nvidia_hooks
 import gen_nvtx
 import gen_runtime_maps
 import gen_unsupported
 import gen_vectors
 from tables import ROOT, table, write
 
-GENERATORS = [gen_callback_names, gen_cuda_headers, gen_cupti_headers, gen_vectors, gen_abi_tests, gen_unsupported, gen_runtime_maps, gen_nvtx]
+GENERATORS = [gen_callback_names, gen_cuda_headers, gen_cupti_headers, gen_vectors, gen_abi_tests, gen_unsupported, gen_runtime_maps, gen_nvidia_hooks, gen_nvtx]
 
 
 def main():

@@ -16,7 +16,7 @@
 #include "core/events/access.h"
 #include "core/strings.h"
 #include "core/work.h"
-#include "platform/softgpu/find_platform.h"
+#include "platform/find_platform.h"
 
 namespace sonde::core {
 
@@ -204,7 +204,7 @@ const SondePlatform* requirePlatform() {
     if (attached.load() != nullptr) return attached.load();
     const SondePlatform* p = provided.load();
     const char* why = "";
-    if (p == nullptr) p = platform::findSoftwarePlatform(&why);
+    if (p == nullptr) p = platform::findPlatform(&why);
     if (p == nullptr) {
       fail(CUPTI_ERROR_UNKNOWN, "%s", why);
       return nullptr;
@@ -212,14 +212,44 @@ const SondePlatform* requirePlatform() {
     static const bool once = [] { return pthread_atfork(beforeFork, afterForkInParent, afterForkInChild) == 0; }();
     (void)once;
     if (const int32_t error = p->attach(listener()); error != 0) {
-      fail(CUPTI_ERROR_UNKNOWN, "the driver refuses to be profiled (CUresult %d): another profiling library is attached",
-           error);
+      const char* more = platform::attachFailure(p);
+      if (*more != 0) {
+        fail(CUPTI_ERROR_UNKNOWN, "%s", more);
+      } else {
+        fail(CUPTI_ERROR_UNKNOWN,
+             "the driver refuses to be profiled (CUresult %d): another profiling library is attached", error);
+      }
       return nullptr;
     }
     attached.store(p, std::memory_order_release);
   }
   updateWanted();
   return attached.load();
+}
+
+namespace {
+template <class Field>
+bool has(const SondePlatform* p, const Field& field) {
+  return reinterpret_cast<const char*>(&field + 1) <= reinterpret_cast<const char*>(p) + p->size;
+}
+}  // namespace
+
+void collectFinishedWork() {
+  const SondePlatform* p = attached.load(std::memory_order_acquire);
+  if (p != nullptr && has(p, p->collect) && p->collect != nullptr) p->collect();
+}
+
+void detachUnusedPlatform() {
+  const SondePlatform* p = attached.load(std::memory_order_acquire);
+  if (p == nullptr || !has(p, p->detachWhenUnused) || p->detachWhenUnused == 0) return;
+  for (uint32_t i = 0; i < kMaxClients; ++i) {
+    if (clients()[i].inUse()) return;
+  }
+  std::lock_guard lock(attachMutex());
+  p = attached.load();
+  if (p == nullptr) return;
+  p->detach();
+  attached.store(nullptr);
 }
 
 uint64_t now() { return clockFunction()(); }

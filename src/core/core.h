@@ -22,6 +22,10 @@ namespace sonde::core {
 const SondePlatform* requirePlatform();
 // The platform if it is attached; never looks for one.
 const SondePlatform* attachedPlatform();
+// Has the platform report what it holds back of work that is done.
+void collectFinishedWork();
+// After a client's end: leaves a platform that is not to be kept for nobody.
+void detachUnusedPlatform();
 // Nanoseconds since the epoch on the clock of the platform.
 uint64_t now();
 // Uses this platform instead of looking for one (tests, and platforms inside

@@ -51,6 +51,7 @@ void flushOne(Client& client, uint32_t flag) {
   // The 6.5 manual promises that the work itself is waited for.
   if (client.manual6050) attachedPlatform()->synchronizeAll();
   const uint64_t start = now();
+  collectFinishedWork();
   if ((flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0) reportUnfinished(client);
   deliver(client, Deliver::kEverything);
   reportFlush(client, start);

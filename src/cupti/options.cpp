@@ -174,7 +174,9 @@ CUptiResult CUPTIAPI cuptiGetThreadIdType(CUpti_ActivityThreadIdType* type) {
 }
 
 CUptiResult CUPTIAPI cuptiFinalize(void) {
+  collectFinishedWork();
   finalizeClient(existingClient(SONDE_CALLER()));
+  detachUnusedPlatform();
   return CUPTI_SUCCESS;
 }
 

@@ -360,6 +360,13 @@ typedef struct SondePlatform {
   int32_t (*unifiedMemoryConfigure)(uint32_t device, uint32_t kindMask);
   /* Takes effect for functions loaded later. */
   int32_t (*recordSourceLevel)(SondeHandle context, uint32_t what);
+
+  /* Reports, on the calling thread, work that has finished by now and is not
+   * reported yet. NULL: the platform holds nothing back. */
+  void (*collect)(void);
+  /* 1: the platform changes the process while a listener is attached; the
+   * listener detaches when it has nobody left to report to. */
+  uint32_t detachWhenUnused;
 } SondePlatform;
 
 typedef enum SondeInterest {

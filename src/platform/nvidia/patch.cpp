@@ -219,13 +219,23 @@ std::unique_ptr<Patch> Patch::prepare(void* function, void* hook, std::string* w
   return patch;
 }
 
+namespace {
+// What the process had mapped when a round of stores began; empty: look anew.
+// Guarded by patchMutex.
+std::vector<Mapping>& roundMappings() {
+  static std::vector<Mapping>& maps = *new std::vector<Mapping>;
+  return maps;
+}
+}  // namespace
+
 // Callers hold the lock of all patching: protections of one page must not be
 // changed by two.
 bool Patch::store(uint64_t bytes, std::string* why) {
   const uintptr_t address = reinterpret_cast<uintptr_t>(target_);
   const uintptr_t page = address & ~uintptr_t{4095};
   int protection = -1;
-  for (const Mapping& m : mappings())
+  const std::vector<Mapping>& round = roundMappings();
+  for (const Mapping& m : round.empty() ? mappings() : round)
     if (m.begin <= address && address < m.end) protection = m.protection;
   if (protection < 0) {
     // The library was unloaded: nothing is left to restore.
@@ -264,6 +274,10 @@ class ArmingRound {
     std::vector<Patch*> delicate;
     for (Patch* p : fresh)
       if (!p->oneInstruction_) delicate.push_back(p);
+    if (fresh.size() > 1) roundMappings() = mappings();
+    struct Forget {
+      ~Forget() { roundMappings().clear(); }
+    } forget;
     bool ok = delicate.empty() || breakAndWait(delicate, why);
     size_t done = 0;
     while (ok && done < fresh.size() && (ok = fresh[done]->store(fresh[done]->after_, why)))

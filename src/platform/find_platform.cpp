@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "platform/softgpu/find_platform.h"
+#include "platform/find_platform.h"
 
 #include <dlfcn.h>
 
+#include <cstdlib>
+#include <cstring>
+
+#include "platform/nvidia/platform.h"
+
 namespace sonde::platform {
 
-const SondePlatform* findSoftwarePlatform(const char** why) {
+const SondePlatform* findPlatform(const char** why) {
   constexpr const char* kDriver = "libcuda.so.1";
   // The handle is kept: the platform's functions must stay mapped.
   void* driver = dlopen(kDriver, RTLD_LAZY | RTLD_NOLOAD);
@@ -15,19 +20,20 @@ const SondePlatform* findSoftwarePlatform(const char** why) {
            "or start the program with `sonde run`";
     return nullptr;
   }
+  const char* chosen = std::getenv("SONDE_PLATFORM");
+  const bool hooks = chosen != nullptr && std::strcmp(chosen, "nvidia") == 0;
   auto getPlatform = reinterpret_cast<SondeToolsGetPlatformFn>(dlsym(driver, SONDE_TOOLS_GET_PLATFORM_SYMBOL));
-  if (getPlatform == nullptr) {
-    *why = "the libcuda.so.1 of this process is not the software driver (it has no " SONDE_TOOLS_GET_PLATFORM_SYMBOL
-           "); put Sonde's lib64/softgpu first on LD_LIBRARY_PATH";
-    dlclose(driver);
-    return nullptr;
-  }
+  if (getPlatform == nullptr || hooks) return nvidia::platformFor(driver);
   const SondePlatform* platform = getPlatform(SONDE_TOOLS_ABI_VERSION);
   if (platform == nullptr) {
     *why = "libcuda.so.1 and libcupti.so.13 are from different releases of Sonde; install both from one";
     dlclose(driver);
   }
   return platform;
+}
+
+const char* attachFailure(const SondePlatform* platform) {
+  return std::strcmp(platform->name, "nvidia") == 0 ? nvidia::attachFailure() : "";
 }
 
 }  // namespace sonde::platform

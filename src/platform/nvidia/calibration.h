@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What our own small kernels tell about a device's clocks.
+#pragma once
+
+#include "platform/nvidia/device_clock.h"
+#include "platform/nvidia/objects.h"
+
+namespace sonde::platform::nvidia {
+
+// Measures, in the context: the constants of its device (once per device), an
+// anchor event and the distance of the clocks. Takes a few milliseconds on an
+// idle device. Never fails: without results the defaults stay and times come
+// from the host's clock.
+void calibrate(Context& context);
+
+// A fresh anchor and a fresh sample of the distance, about 50 µs on an idle
+// device; gives up when the device has no room for 20 ms.
+void recalibrate(Context& context);
+
+const TimingConstants& timingOf(uint32_t device);
+
+}  // namespace sonde::platform::nvidia

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Turns the events behind finished work into times and reports the work, in
+// batches, on a thread of its own.
+#pragma once
+
+#include "platform/nvidia/objects.h"
+
+namespace sonde::platform::nvidia {
+
+void startHarvester();
+// After this nothing is reported any more; what is still queued is dropped.
+void stopHarvester();
+
+// Takes an item over, as the last of its stream.
+void enqueue(Stream& stream, Item&& item);
+
+// Reports what has finished by now.
+void collect();
+
+// Calibrates the context's clock unless that was done. Before the first work
+// of a context, on the thread that brings it: the device is idle then.
+void prepareTiming(Context& context);
+
+}  // namespace sonde::platform::nvidia

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/nvidia/hooks.h"
+
+#include <sched.h>
+
+#include <atomic>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+
+#include "platform/clock.h"
+#include "platform/nvidia/lifetimes.h"
+#include "platform/nvidia/objects.h"
+#include "platform/nvidia/work.h"
+
+namespace sonde::platform::nvidia {
+
+volatile uint8_t driverWanted[kCbidCount];
+volatile uint8_t runtimeWanted[kCbidCount];
+volatile uint8_t driverHandling[kCbidCount];
+void* driverOriginal[kCbidCount];
+void* runtimeOriginal[kCbidCount];
+thread_local ThreadCalls threadCalls __attribute__((tls_model("initial-exec")));
+
+namespace {
+
+std::atomic<const SondeListener*> listener{nullptr};
+std::atomic<uint32_t> correlations{0};
+
+// Threads that are inside listener functions, spread over cache lines.
+constexpr uint32_t kSlots = 64;
+struct alignas(64) UseCount {
+  std::atomic<int32_t> count{0};
+};
+UseCount uses[kSlots];
+
+std::mutex& listenerMutex() {
+  static std::mutex& mutex = *new std::mutex;
+  return mutex;
+}
+
+uint32_t slotOf(ThreadCalls& thread) {
+  static std::atomic<uint32_t> next{0};
+  if (thread.slot == 0) thread.slot = next.fetch_add(1, std::memory_order_relaxed) % kSlots + 1;
+  return thread.slot - 1;
+}
+
+}  // namespace
+
+uint32_t nextCorrelationId() {
+  uint32_t id = correlations.fetch_add(1, std::memory_order_relaxed) + 1;
+  return id != 0 ? id : nextCorrelationId();
+}
+
+ListenerUse::ListenerUse() : inDriver_(threadCalls.inDriver), inRuntime_(threadCalls.inRuntime) {
+  ThreadCalls& thread = threadCalls;
+  uses[slotOf(thread)].count.fetch_add(1, std::memory_order_seq_cst);
+  ++thread.listening;
+  thread.inDriver = thread.inRuntime = false;
+  listener_ = listener.load(std::memory_order_seq_cst);
+}
+
+ListenerUse::~ListenerUse() {
+  ThreadCalls& thread = threadCalls;
+  thread.inDriver = inDriver_;
+  thread.inRuntime = inRuntime_;
+  --thread.listening;
+  uses[slotOf(thread)].count.fetch_sub(1, std::memory_order_release);
+}
+
+int32_t setListener(const SondeListener* who) {
+  std::lock_guard lock(listenerMutex());
+  if (listener.load() != nullptr) return CUDA_ERROR_ALREADY_ACQUIRED;
+  listener.store(who, std::memory_order_seq_cst);
+  return CUDA_SUCCESS;
+}
+
+void clearListener() {
+  std::lock_guard lock(listenerMutex());
+  listener.store(nullptr, std::memory_order_seq_cst);
+  ThreadCalls& thread = threadCalls;
+  const uint32_t mine = slotOf(thread);
+  for (uint32_t i = 0; i < kSlots; ++i) {
+    const int32_t own = i == mine ? static_cast<int32_t>(thread.listening) : 0;
+    while (uses[i].count.load(std::memory_order_acquire) > own) sched_yield();
+  }
+}
+
+namespace {
+
+void fillContext(SondeApiCall& call) {
+  if (const Context* context = currentContext()) {
+    call.context = context->handle;
+    call.contextUid = context->uid;
+  } else {
+    call.context = nullptr;
+    call.contextUid = 0;
+  }
+}
+
+// A hooked call while it is open: correlation and nesting.
+class OpenCall {
+ public:
+  OpenCall() : thread_(threadCalls), outermost_(thread_.depth == 0) {
+    if (outermost_) thread_.correlation = nextCorrelationId();
+    ++thread_.depth;
+  }
+  ~OpenCall() {
+    if (--thread_.depth == 0) thread_.correlation = 0;
+  }
+  ThreadCalls& thread() { return thread_; }
+  bool outermost() const { return outermost_; }
+
+ private:
+  ThreadCalls& thread_;
+  bool outermost_;
+};
+
+void enter(SondeApiCall& call, OpenCall& open, uint32_t domain, uint32_t cbid, const char* name, const void* params) {
+  call.size = sizeof call;
+  call.domain = domain;
+  call.cbid = cbid;
+  call.functionName = name;
+  call.params = params;
+  call.nested = open.outermost() ? 0 : 1;
+  call.correlationId = open.thread().correlation;
+  fillContext(call);
+  ListenerUse use;
+  if (use && use->apiEnter) use->apiEnter(use->self, &call);
+}
+
+void leave(SondeApiCall& call, int32_t* result) {
+  call.returnValue = result;
+  fillContext(call);  // the call may have made or changed it
+  ListenerUse use;
+  if (use && use->apiExit) use->apiExit(use->self, &call);
+}
+
+}  // namespace
+
+int32_t driverCall(uint32_t cbid, const char* name, bool perThread, const void* params,
+                   FunctionRef<int32_t()> run) {
+  ThreadCalls& thread = threadCalls;
+  if (thread.inDriver) return run();
+  OpenCall open;
+  const uint8_t handling = driverHandling[cbid];
+  const bool wanted = driverWanted[cbid] != 0;
+  SondeApiCall call;
+  if (wanted) {
+    call = {};
+    if (handling & kHandleWork) call.symbolName = launchedKernel(cbid, params);
+    enter(call, open, SONDE_DOMAIN_DRIVER, cbid, name, params);
+  }
+  if (handling & kHandleLifetime) beforeLifetime(cbid, params);
+  PendingWork work;
+  if (handling & (kHandleWork | kHandleOrder)) work.prepare(cbid, perThread, params);
+  const uint64_t started = platform::nowNs();
+  thread.inDriver = true;
+  int32_t result = run();
+  thread.inDriver = false;
+  if (handling) {
+    if (handling & (kHandleWork | kHandleOrder)) work.finish(result, started, thread.correlation);
+    if (handling & kHandleLifetime) afterLifetime(cbid, params, result);
+    if (handling & kHandleSync) reportSync(cbid, perThread, params, result, started, thread.correlation);
+    if (handling & kHandleMemory) reportMemory(cbid, params, result, thread.correlation);
+  }
+  if (wanted) leave(call, &result);
+  return result;
+}
+
+int32_t runtimeCall(uint32_t cbid, const char* name, const void* params, FunctionRef<int32_t()> run) {
+  ThreadCalls& thread = threadCalls;
+  if (thread.inRuntime || thread.inDriver) return run();
+  OpenCall open;
+  SondeApiCall call{};
+  call.symbolName = launchedStub(cbid, params);
+  enter(call, open, SONDE_DOMAIN_RUNTIME, cbid, name, params);
+  thread.inRuntime = true;
+  int32_t result = run();
+  thread.inRuntime = false;
+  leave(call, &result);
+  return result;
+}
+
+void debug(const char* format, ...) {
+  static const bool enabled = [] {
+    const char* text = std::getenv("SONDE_DEBUG");
+    return text != nullptr && text[0] != 0 && text[0] != '0';
+  }();
+  if (!enabled) return;
+  char text[512];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  std::fprintf(stderr, "sonde: %s\n", text);
+}
+
+}  // namespace sonde::platform::nvidia

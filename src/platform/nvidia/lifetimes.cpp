@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/nvidia/lifetimes.h"
+
+#include <generated_cuda_meta.h>
+#include <cupti_driver_cbid.h>
+
+#include <atomic>
+#include <initializer_list>
+
+#include "platform/clock.h"
+#include "platform/nvidia/calls.h"
+#include "platform/nvidia/harvester.h"
+#include "platform/nvidia/hooks.h"
+#include "platform/nvidia/work.h"
+
+namespace sonde::platform::nvidia {
+namespace {
+
+std::atomic<uint64_t> wanted{0};
+constexpr uint64_t kWorkInterest =
+    SONDE_INTEREST_KERNEL | SONDE_INTEREST_MEMCPY | SONDE_INTEREST_MEMSET | SONDE_INTEREST_GRAPH;
+
+#define CBID(name) CUPTI_DRIVER_TRACE_CBID_##name
+
+constexpr uint32_t kLifetimes[] = {
+    CBID(cuInit), CBID(cuDriverGetVersion), CBID(cuCtxCreate), CBID(cuCtxCreate_v2), CBID(cuCtxCreate_v3),
+    CBID(cuCtxCreate_v4), CBID(cuDevicePrimaryCtxRetain), CBID(cuCtxDestroy), CBID(cuCtxDestroy_v2),
+    CBID(cuDevicePrimaryCtxRelease), CBID(cuDevicePrimaryCtxRelease_v2), CBID(cuDevicePrimaryCtxReset),
+    CBID(cuDevicePrimaryCtxReset_v2), CBID(cuStreamCreate), CBID(cuStreamCreateWithPriority), CBID(cuStreamDestroy),
+    CBID(cuStreamDestroy_v2), CBID(cuModuleLoad), CBID(cuModuleLoadData), CBID(cuModuleLoadDataEx),
+    CBID(cuModuleLoadFatBinary), CBID(cuModuleUnload), CBID(cuLibraryUnload), CBID(cuGraphExecDestroy)};
+constexpr uint32_t kSyncs[] = {CBID(cuCtxSynchronize), CBID(cuCtxSynchronize_v2), CBID(cuStreamSynchronize),
+                               CBID(cuStreamSynchronize_ptsz), CBID(cuEventSynchronize), CBID(cuStreamWaitEvent),
+                               CBID(cuStreamWaitEvent_ptsz)};
+constexpr uint32_t kMemory[] = {
+    CBID(cuMemAlloc_v2), CBID(cuMemAllocPitch_v2), CBID(cuMemAllocManaged), CBID(cuMemAllocHost_v2),
+    CBID(cuMemHostAlloc), CBID(cuMemAllocAsync), CBID(cuMemAllocAsync_ptsz), CBID(cuMemAllocFromPoolAsync),
+    CBID(cuMemAllocFromPoolAsync_ptsz), CBID(cuMemFree_v2), CBID(cuMemFreeHost), CBID(cuMemFreeAsync),
+    CBID(cuMemFreeAsync_ptsz)};
+
+template <class Params>
+const Params& as(const void* params) {
+  return *static_cast<const Params*>(params);
+}
+
+void tell(const SondeResource& event) {
+  if ((wanted.load(std::memory_order_relaxed) & SONDE_INTEREST_RESOURCE) == 0) return;
+  ListenerUse use;
+  if (use && use->resource) use->resource(use->self, &event);
+}
+
+void contextGoes(Context* context) {
+  if (context == nullptr) return;
+  collect();
+  SondeResource event = describe(*context);
+  event.event = SONDE_RESOURCE_CONTEXT_DESTROY_STARTING;
+  tell(event);
+  forgetContext(context->handle);
+}
+
+void primaryContextsGo(CUdevice device, bool onlyIfInactive) {
+  if (onlyIfInactive) {
+    auto* state = reinterpret_cast<decltype(&cuDevicePrimaryCtxGetState)>(
+        driverOriginal[CBID(cuDevicePrimaryCtxGetState)]);
+    unsigned flags = 0;
+    int active = 1;
+    if (state == nullptr || state(device, &flags, &active) != CUDA_SUCCESS || active) return;
+  }
+  for (Context* context : liveContexts())
+    if (context->primary.load() && context->device == static_cast<uint32_t>(device)) contextGoes(context);
+}
+
+void moduleCame(CUmodule* module) {
+  if (module == nullptr || *module == nullptr) return;
+  Context* context = currentContext();
+  if (context == nullptr) return;
+  SondeResource event = describe(*context);
+  event.event = SONDE_RESOURCE_MODULE_LOADED;
+  event.handle = *module;
+  event.id = event.moduleId = moduleId(*module);
+  tell(event);
+}
+
+}  // namespace
+
+uint64_t interest() { return wanted.load(std::memory_order_relaxed); }
+
+void setInterest(uint64_t bits) {
+  wanted.store(bits, std::memory_order_seq_cst);
+  uint8_t handling[kCbidCount] = {};
+  auto mark = [&](const auto& list, uint8_t bit) {
+    for (uint32_t cbid : list) handling[cbid] |= bit;
+  };
+  mark(kLifetimes, kHandleLifetime);
+  if (bits & kWorkInterest) {
+    mark(workCallbacks(), kHandleWork);
+    mark(orderCallbacks(), kHandleOrder);
+  }
+  if (bits & SONDE_INTEREST_EVENT_RECORD) mark(eventRecordCallbacks(), kHandleWork);
+  if (bits & SONDE_INTEREST_SYNC) mark(kSyncs, kHandleSync);
+  if (bits & SONDE_INTEREST_MEMORY) mark(kMemory, kHandleMemory);
+  for (uint32_t cbid = 0; cbid < kCbidCount; ++cbid)
+    if (driverHandling[cbid] != handling[cbid]) driverHandling[cbid] = handling[cbid];
+  if (bits & kWorkInterest) startHarvester();
+  hookRuntimes();
+}
+
+SondeResource describe(const Context& context) {
+  SondeResource r{};
+  r.size = sizeof r;
+  r.event = SONDE_RESOURCE_CONTEXT_CREATED;
+  r.context = r.handle = context.handle;
+  r.contextUid = r.id = context.uid;
+  r.deviceId = context.device;
+  return r;
+}
+
+SondeResource describe(const Stream& stream) {
+  SondeResource r = describe(*stream.context);
+  r.event = SONDE_RESOURCE_STREAM_CREATED;
+  r.handle = stream.handle;
+  r.id = stream.id;
+  r.flags = (stream.legacy ? 1u : 0u) | (stream.blocking ? 0u : 2u);
+  r.priority = stream.priority;
+  return r;
+}
+
+void reportContext(Context& context) { tell(describe(context)); }
+
+void beforeLifetime(uint32_t cbid, const void* params) {
+  switch (cbid) {
+    // The first things that a runtime does.
+    case CBID(cuInit):
+    case CBID(cuDriverGetVersion): hookRuntimes(); break;
+    case CBID(cuCtxDestroy):
+    case CBID(cuCtxDestroy_v2): contextGoes(findContext(as<cuCtxDestroy_v2_params>(params).ctx, false)); break;
+    case CBID(cuDevicePrimaryCtxReset):
+    case CBID(cuDevicePrimaryCtxReset_v2):
+      primaryContextsGo(as<cuDevicePrimaryCtxReset_v2_params>(params).dev, false);
+      break;
+    case CBID(cuStreamDestroy):
+    case CBID(cuStreamDestroy_v2): {
+      const CUstream handle = as<cuStreamDestroy_v2_params>(params).hStream;
+      for (Context* context : liveContexts())
+        for (Stream* stream : liveStreams(*context)) {
+          if (stream->handle != handle || stream->dead.load()) continue;
+          SondeResource event = describe(*stream);
+          event.event = SONDE_RESOURCE_STREAM_DESTROY_STARTING;
+          tell(event);
+        }
+      break;
+    }
+    case CBID(cuModuleUnload): {
+      const CUmodule module = as<cuModuleUnload_params>(params).hmod;
+      if (Context* context = currentContext(); context != nullptr && module != nullptr) {
+        SondeResource event = describe(*context);
+        event.event = SONDE_RESOURCE_MODULE_UNLOAD_STARTING;
+        event.handle = module;
+        event.id = event.moduleId = moduleId(module);
+        tell(event);
+      }
+      break;
+    }
+    default: break;
+  }
+}
+
+void afterLifetime(uint32_t cbid, const void* params, int32_t result) {
+  switch (cbid) {
+    case CBID(cuModuleUnload):
+    case CBID(cuLibraryUnload): forgetKernels(); return;
+    case CBID(cuStreamDestroy):
+    case CBID(cuStreamDestroy_v2):
+      if (result == CUDA_SUCCESS) forgetStream(as<cuStreamDestroy_v2_params>(params).hStream);
+      return;
+    default: break;
+  }
+  if (result != CUDA_SUCCESS) return;
+  switch (cbid) {
+    case CBID(cuInit): {
+      SondeResource event{};
+      event.size = sizeof event;
+      event.event = SONDE_RESOURCE_INIT_FINISHED;
+      tell(event);
+      break;
+    }
+    case CBID(cuCtxCreate):
+    case CBID(cuCtxCreate_v2):
+    case CBID(cuCtxCreate_v3):
+    case CBID(cuCtxCreate_v4):
+    case CBID(cuDevicePrimaryCtxRetain): {
+      CUcontext* made = as<cuDevicePrimaryCtxRetain_params>(params).pctx;  // the first parameter of all of them
+      Context* context = made != nullptr ? findContext(*made, true) : nullptr;
+      if (context == nullptr) break;
+      if (cbid == CBID(cuDevicePrimaryCtxRetain)) context->primary.store(true);
+      if (interest() & kWorkInterest) prepareTiming(*context);
+      break;
+    }
+    case CBID(cuDevicePrimaryCtxRelease):
+    case CBID(cuDevicePrimaryCtxRelease_v2):
+      primaryContextsGo(as<cuDevicePrimaryCtxRelease_v2_params>(params).dev, true);
+      break;
+    case CBID(cuStreamCreate):
+    case CBID(cuStreamCreateWithPriority): {
+      CUstream* made = as<cuStreamCreate_params>(params).phStream;
+      Context* context = currentContext();
+      if (made != nullptr && context != nullptr)
+        if (const Stream* stream = findStream(*context, *made, false)) tell(describe(*stream));
+      break;
+    }
+    case CBID(cuModuleLoad):
+    case CBID(cuModuleLoadData):
+    case CBID(cuModuleLoadDataEx):
+    case CBID(cuModuleLoadFatBinary): moduleCame(as<cuModuleLoad_params>(params).module); break;
+    case CBID(cuGraphExecDestroy): forgetObject(as<cuGraphExecDestroy_params>(params).hGraphExec); break;
+    default: break;
+  }
+}
+
+void reportSync(uint32_t cbid, bool perThread, const void* params, int32_t result, uint64_t started,
+                uint32_t correlation) {
+  constexpr uint32_t kNone = 0xffffffff;
+  Context* context = currentContext();
+  if (context == nullptr) return;
+  SondeSync sync{};
+  sync.size = sizeof sync;
+  sync.context = context->handle;
+  sync.contextUid = context->uid;
+  sync.streamId = kNone;
+  sync.start = started;
+  sync.end = platform::nowNs();
+  sync.correlationId = correlation;
+  sync.returnValue = result;
+  CUstream handle = nullptr;
+  CUevent event = nullptr;
+  switch (cbid) {
+    case CBID(cuCtxSynchronize):
+    case CBID(cuCtxSynchronize_v2): sync.kind = SONDE_SYNC_CONTEXT_SYNCHRONIZE; break;
+    case CBID(cuEventSynchronize):
+      sync.kind = SONDE_SYNC_EVENT_SYNCHRONIZE;
+      event = as<cuEventSynchronize_params>(params).hEvent;
+      break;
+    case CBID(cuStreamSynchronize):
+    case CBID(cuStreamSynchronize_ptsz):
+      sync.kind = SONDE_SYNC_STREAM_SYNCHRONIZE;
+      handle = as<cuStreamSynchronize_params>(params).hStream;
+      break;
+    default:
+      sync.kind = SONDE_SYNC_STREAM_WAIT_EVENT;
+      handle = as<cuStreamWaitEvent_params>(params).hStream;
+      event = as<cuStreamWaitEvent_params>(params).hEvent;
+      break;
+  }
+  if (sync.kind == SONDE_SYNC_STREAM_SYNCHRONIZE || sync.kind == SONDE_SYNC_STREAM_WAIT_EVENT) {
+    if (result == CUDA_SUCCESS) {
+      const Stream* stream = findStream(*context, handle, perThread);
+      sync.stream = handle;
+      sync.streamId = stream->id;
+    }
+  }
+  if (event != nullptr && result == CUDA_SUCCESS) sync.eventId = objectId(event);
+  ListenerUse use;
+  if (use && use->synchronized) use->synchronized(use->self, &sync);
+}
+
+void reportMemory(uint32_t cbid, const void* params, int32_t result, uint32_t correlation) {
+  if (result != CUDA_SUCCESS) return;
+  Context* context = currentContext();
+  if (context == nullptr) return;
+  SondeResource r = describe(*context);
+  r.event = SONDE_RESOURCE_DEVICE_MEMORY;
+  r.time = platform::nowNs();
+  r.correlationId = correlation;
+  r.memoryKind = SONDE_MEMORY_DEVICE;
+  r.memoryOp = 1;
+  CUstream handle = nullptr;
+  bool perThread = false;
+  switch (cbid) {
+    case CBID(cuMemAlloc_v2):
+      r.address = *as<cuMemAlloc_v2_params>(params).dptr;
+      r.bytes = as<cuMemAlloc_v2_params>(params).bytesize;
+      break;
+    case CBID(cuMemAllocPitch_v2): {
+      const auto& p = as<cuMemAllocPitch_v2_params>(params);
+      r.address = *p.dptr;
+      r.bytes = *p.pPitch * p.Height;
+      break;
+    }
+    case CBID(cuMemAllocManaged):
+      r.address = *as<cuMemAllocManaged_params>(params).dptr;
+      r.bytes = as<cuMemAllocManaged_params>(params).bytesize;
+      r.memoryKind = SONDE_MEMORY_MANAGED;
+      break;
+    case CBID(cuMemAllocHost_v2):
+      r.address = reinterpret_cast<uint64_t>(*as<cuMemAllocHost_v2_params>(params).pp);
+      r.bytes = as<cuMemAllocHost_v2_params>(params).bytesize;
+      r.memoryKind = SONDE_MEMORY_PINNED;
+      break;
+    case CBID(cuMemHostAlloc):
+      r.address = reinterpret_cast<uint64_t>(*as<cuMemHostAlloc_params>(params).pp);
+      r.bytes = as<cuMemHostAlloc_params>(params).bytesize;
+      r.memoryKind = SONDE_MEMORY_PINNED;
+      break;
+    case CBID(cuMemAllocAsync_ptsz): perThread = true; [[fallthrough]];
+    case CBID(cuMemAllocAsync):
+      r.address = *as<cuMemAllocAsync_params>(params).dptr;
+      r.bytes = as<cuMemAllocAsync_params>(params).bytesize;
+      handle = as<cuMemAllocAsync_params>(params).hStream;
+      r.isAsync = 1;
+      break;
+    case CBID(cuMemAllocFromPoolAsync_ptsz): perThread = true; [[fallthrough]];
+    case CBID(cuMemAllocFromPoolAsync):
+      r.address = *as<cuMemAllocFromPoolAsync_params>(params).dptr;
+      r.bytes = as<cuMemAllocFromPoolAsync_params>(params).bytesize;
+      handle = as<cuMemAllocFromPoolAsync_params>(params).hStream;
+      r.isAsync = 1;
+      break;
+    case CBID(cuMemFreeAsync_ptsz): perThread = true; [[fallthrough]];
+    case CBID(cuMemFreeAsync):
+      r.memoryOp = 2;
+      r.address = as<cuMemFreeAsync_params>(params).dptr;
+      handle = as<cuMemFreeAsync_params>(params).hStream;
+      r.isAsync = 1;
+      break;
+    case CBID(cuMemFree_v2):
+      r.memoryOp = 2;
+      r.address = as<cuMemFree_v2_params>(params).dptr;
+      break;
+    default:
+      r.memoryOp = 2;
+      r.memoryKind = SONDE_MEMORY_PINNED;
+      r.address = reinterpret_cast<uint64_t>(as<cuMemFreeHost_params>(params).p);
+      break;
+  }
+  if (r.isAsync) r.streamId = findStream(*context, handle, perThread)->id;
+  if (r.address == 0) return;
+  ListenerUse use;
+  if (use && use->resource) use->resource(use->self, &r);
+}
+
+}  // namespace sonde::platform::nvidia

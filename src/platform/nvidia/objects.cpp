@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/nvidia/objects.h"
+
+#include <cstring>
+#include <shared_mutex>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "platform/nvidia/calls.h"
+#include "platform/nvidia/hooks.h"
+#include "platform/nvidia/lifetimes.h"
+
+namespace sonde::platform::nvidia {
+namespace {
+
+// The first null stream is 7 and the first stream of the application 13, as
+// tools know them.
+constexpr uint32_t kFirstNullStream = 7, kFirstStream = 13;
+
+struct Registry {
+  std::shared_mutex mutex;
+  std::unordered_map<CUcontext, Context*> contexts;
+  uint32_t lastContext = 0;
+  std::atomic<uint32_t> nextStream{kFirstStream};
+
+  std::shared_mutex kernelMutex;
+  std::unordered_map<CUfunction, const KernelInfo*> kernels;
+  std::unordered_map<CUmodule, uint32_t> modules;
+  std::unordered_set<std::string> texts;
+  uint32_t lastModule = 0, lastFunction = 0;
+
+  std::mutex objectMutex;
+  std::unordered_map<void*, uint32_t> objects;
+  uint32_t lastObject = 0;
+};
+Registry& registry() {
+  static Registry& r = *new Registry;
+  return r;
+}
+
+// Grows when a handle may have changed its meaning: what threads remember ends.
+std::atomic<uint32_t> generation{1};
+
+struct Remembered {
+  uint32_t generation = 0;
+  CUcontext contextHandle = nullptr;
+  Context* context = nullptr;
+  CUstream streamHandle = nullptr;
+  Context* streamContext = nullptr;
+  Stream* stream = nullptr;
+  CUfunction function = nullptr;
+  const KernelInfo* kernel = nullptr;
+};
+thread_local Remembered* remembered __attribute__((tls_model("initial-exec"))) = nullptr;
+
+Remembered& memory() {
+  if (remembered == nullptr) {
+    // Freed by the thread's end.
+    static thread_local struct Owner {
+      Remembered* it = new Remembered;
+      ~Owner() {
+        remembered = nullptr;
+        delete it;
+      }
+    } owner;
+    remembered = owner.it;
+  }
+  const uint32_t now = generation.load(std::memory_order_acquire);
+  if (remembered->generation != now) {
+    *remembered = {};
+    remembered->generation = now;
+  }
+  return *remembered;
+}
+
+uint64_t threadKey() {
+  static std::atomic<uint64_t> next{1};
+  static thread_local uint64_t key = next.fetch_add(1);
+  return key;
+}
+
+}  // namespace
+
+CUevent Context::takeEvent() {
+  {
+    std::lock_guard lock(eventMutex);
+    if (!events.empty()) {
+      CUevent event = events.back();
+      events.pop_back();
+      return event;
+    }
+  }
+  OutsideCapture outside;
+  WithContext with(handle);
+  CUevent first = nullptr;
+  for (int i = 0; i < 32; ++i) {
+    CUevent event;
+    if (own.cuEventCreate(&event, CU_EVENT_DEFAULT) != CUDA_SUCCESS) break;
+    if (first == nullptr) {
+      first = event;
+    } else {
+      giveEvent(event);
+    }
+  }
+  return first;
+}
+
+void Context::giveEvent(CUevent event) {
+  if (event == nullptr) return;
+  std::lock_guard lock(eventMutex);
+  events.push_back(event);
+}
+
+Context* findContext(CUcontext handle, bool create) {
+  if (handle == nullptr) return nullptr;
+  Registry& r = registry();
+  {
+    std::shared_lock lock(r.mutex);
+    if (const auto at = r.contexts.find(handle); at != r.contexts.end()) return at->second;
+  }
+  if (!create) return nullptr;
+  CUdevice device = 0;
+  {
+    WithContext with(handle);
+    if (!with || own.cuCtxGetDevice(&device) != CUDA_SUCCESS) return nullptr;
+  }
+  bool fresh = false;
+  std::unique_lock lock(r.mutex);
+  Context*& context = r.contexts[handle];
+  if (context == nullptr) {
+    context = new Context;
+    context->handle = handle;
+    context->device = static_cast<uint32_t>(device);
+    context->uid = ++r.lastContext;
+    fresh = true;
+  }
+  Context* result = context;
+  lock.unlock();
+  if (fresh) reportContext(*result);
+  return result;
+}
+
+Context* currentContext() {
+  CUcontext handle = nullptr;
+  if (!own.cuCtxGetCurrent || own.cuCtxGetCurrent(&handle) != CUDA_SUCCESS || handle == nullptr) return nullptr;
+  Remembered& m = memory();
+  if (m.contextHandle != handle) {
+    m.context = findContext(handle, true);
+    m.contextHandle = m.context != nullptr ? handle : nullptr;
+  }
+  return m.context;
+}
+
+std::vector<Context*> liveContexts() {
+  Registry& r = registry();
+  std::shared_lock lock(r.mutex);
+  std::vector<Context*> result;
+  for (const auto& [handle, context] : r.contexts) result.push_back(context);
+  return result;
+}
+
+Stream* findStream(Context& context, CUstream handle, bool perThread) {
+  uint64_t thread = 0;
+  if (handle == nullptr) handle = perThread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+  if (handle == CU_STREAM_PER_THREAD) thread = threadKey();
+  Remembered& m = memory();
+  if (m.streamHandle == handle && m.streamContext == &context) return m.stream;
+  const bool legacy = handle == CU_STREAM_LEGACY;
+  Stream* found = nullptr;
+  {
+    std::lock_guard lock(context.streamMutex);
+    for (Stream* s : context.streams)
+      if (s->handle == handle && s->thread == thread && !s->dead.load()) found = s;
+    if (found == nullptr) {
+      found = new Stream;
+      found->handle = handle;
+      found->context = &context;
+      found->legacy = legacy;
+      found->thread = thread;
+      found->id = legacy && context.uid == 1 ? kFirstNullStream : registry().nextStream.fetch_add(1);
+      unsigned flags = 0;
+      if (!legacy && own.cuStreamGetFlags && own.cuStreamGetFlags(handle, &flags) == CUDA_SUCCESS)
+        found->blocking = (flags & CU_STREAM_NON_BLOCKING) == 0;
+      if (own.cuStreamGetPriority) own.cuStreamGetPriority(handle, &found->priority);
+      context.streams.push_back(found);
+    }
+  }
+  m.streamHandle = handle;
+  m.streamContext = &context;
+  m.stream = found;
+  return found;
+}
+
+std::vector<Stream*> liveStreams(Context& context) {
+  std::lock_guard lock(context.streamMutex);
+  return context.streams;
+}
+
+void forgetContext(CUcontext handle) {
+  Registry& r = registry();
+  std::unique_lock lock(r.mutex);
+  const auto at = r.contexts.find(handle);
+  if (at == r.contexts.end()) return;
+  at->second->dead.store(true);
+  r.contexts.erase(at);
+  generation.fetch_add(1, std::memory_order_release);
+}
+
+void forgetStream(CUstream handle) {
+  for (Context* context : liveContexts()) {
+    std::lock_guard lock(context->streamMutex);
+    for (Stream* s : context->streams)
+      if (s->handle == handle) s->dead.store(true);  // its last work is still to be reported
+  }
+  generation.fetch_add(1, std::memory_order_release);
+}
+
+const char* keep(const char* text) {
+  Registry& r = registry();
+  std::unique_lock lock(r.kernelMutex);
+  return r.texts.emplace(text).first->c_str();
+}
+
+uint32_t moduleId(CUmodule module) {
+  Registry& r = registry();
+  std::unique_lock lock(r.kernelMutex);
+  uint32_t& id = r.modules[module];
+  if (id == 0) id = ++r.lastModule;
+  return id;
+}
+
+const KernelInfo& kernelInfo(CUfunction function) {
+  Remembered& m = memory();
+  if (m.kernel != nullptr && m.function == function) return *m.kernel;
+  Registry& r = registry();
+  const KernelInfo* found = nullptr;
+  {
+    std::shared_lock lock(r.kernelMutex);
+    if (const auto at = r.kernels.find(function); at != r.kernels.end()) found = at->second;
+  }
+  if (found == nullptr) {
+    auto* info = new KernelInfo;
+    const char* name = nullptr;
+    CUfunction real = function;
+    // Where a function is expected a kernel of a library may stand.
+    if (!own.cuFuncGetName || own.cuFuncGetName(&name, function) != CUDA_SUCCESS) {
+      name = nullptr;
+      auto* kernel = reinterpret_cast<CUkernel>(function);
+      if (own.cuKernelGetName && own.cuKernelGetName(&name, kernel) != CUDA_SUCCESS) name = nullptr;
+      if (own.cuKernelGetFunction) own.cuKernelGetFunction(&real, kernel);
+    }
+    info->name = keep(name != nullptr ? name : "unknown");
+    auto attribute = [real](CUfunction_attribute which) {
+      int value = 0;
+      if (own.cuFuncGetAttribute) own.cuFuncGetAttribute(&value, which, real);
+      return static_cast<uint32_t>(value);
+    };
+    info->registers = attribute(CU_FUNC_ATTRIBUTE_NUM_REGS);
+    info->staticShared = attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
+    info->localPerThread = attribute(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
+    CUmodule module = nullptr;
+    if (own.cuFuncGetModule && own.cuFuncGetModule(&module, real) == CUDA_SUCCESS) info->moduleId = moduleId(module);
+    std::unique_lock lock(r.kernelMutex);
+    const KernelInfo*& place = r.kernels[function];
+    if (place == nullptr) {
+      info->functionId = ++r.lastFunction;
+      place = info;
+    } else {
+      delete info;
+    }
+    found = place;
+  }
+  m.function = function;
+  m.kernel = found;
+  return *found;
+}
+
+void forgetKernels() {
+  Registry& r = registry();
+  std::unique_lock lock(r.kernelMutex);
+  r.kernels.clear();  // what threads and records hold of them stays
+  r.modules.clear();
+  generation.fetch_add(1, std::memory_order_release);
+}
+
+uint32_t objectId(void* handle) {
+  Registry& r = registry();
+  std::lock_guard lock(r.objectMutex);
+  uint32_t& id = r.objects[handle];
+  if (id == 0) id = ++r.lastObject;
+  return id;
+}
+
+void forgetObject(void* handle) {
+  Registry& r = registry();
+  std::lock_guard lock(r.objectMutex);
+  r.objects.erase(handle);
+}
+
+}  // namespace sonde::platform::nvidia

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/nvidia/work.h"
+
+#include <generated_cuda_runtime_api_meta.h>
+#include <cupti_runtime_cbid.h>
+
+#include <algorithm>
+#include <shared_mutex>
+#include <unordered_map>
+
+#include "platform/clock.h"
+#include "platform/nvidia/calls.h"
+#include "platform/nvidia/harvester.h"
+#include "platform/nvidia/hooks.h"
+#include "platform/nvidia/lifetimes.h"
+
+namespace sonde::platform::nvidia {
+namespace {
+
+uint64_t interestFor(uint32_t kind) {
+  switch (kind) {
+    case SONDE_WORK_KERNEL: return SONDE_INTEREST_KERNEL;
+    case SONDE_WORK_MEMCPY:
+    case SONDE_WORK_MEMCPY_PEER: return SONDE_INTEREST_MEMCPY;
+    case SONDE_WORK_MEMSET: return SONDE_INTEREST_MEMSET;
+    case SONDE_WORK_EVENT_RECORD: return SONDE_INTEREST_EVENT_RECORD;
+    case SONDE_WORK_GRAPH: return SONDE_INTEREST_GRAPH;
+    default: return 0;
+  }
+}
+
+bool capturing(CUstream handle) {
+  if (!own.cuStreamIsCapturing) return false;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  // An error: the null stream while another one captures; work cannot be
+  // enqueued then either.
+  return own.cuStreamIsCapturing(handle, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+struct Place {
+  uint32_t kind = SONDE_MEMORY_PAGEABLE;
+  uint32_t device = 0;
+};
+
+Place placeOf(const void* address) {
+  Place place;
+  if (!own.cuPointerGetAttributes) return place;
+  unsigned type = 0, managed = 0;
+  int ordinal = 0;
+  CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                 CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+  void* values[] = {&type, &managed, &ordinal};
+  if (own.cuPointerGetAttributes(3, which, values, reinterpret_cast<CUdeviceptr>(address)) != CUDA_SUCCESS)
+    return place;
+  if (ordinal >= 0) place.device = static_cast<uint32_t>(ordinal);
+  if (managed) {
+    place.kind = SONDE_MEMORY_MANAGED;
+  } else if (type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_UNIFIED) {
+    place.kind = SONDE_MEMORY_DEVICE;
+  } else if (type == CU_MEMORYTYPE_ARRAY) {
+    place.kind = SONDE_MEMORY_ARRAY;
+  } else if (type == CU_MEMORYTYPE_HOST) {
+    place.kind = SONDE_MEMORY_PINNED;
+  }
+  return place;
+}
+
+bool isHost(uint32_t kind) { return kind == SONDE_MEMORY_PAGEABLE || kind == SONDE_MEMORY_PINNED; }
+
+// A CUpti_ActivityMemcpyKind.
+uint32_t copyKind(uint32_t from, uint32_t to) {
+  const bool fromArray = from == SONDE_MEMORY_ARRAY, toArray = to == SONDE_MEMORY_ARRAY;
+  if (isHost(from)) return toArray ? 3 : isHost(to) ? 9 : 1;
+  if (fromArray) return toArray ? 5 : isHost(to) ? 4 : 6;
+  return toArray ? 7 : isHost(to) ? 2 : 8;
+}
+
+void completeKernel(SondeWork& work, const KernelInfo& kernel) {
+  static std::atomic<uint64_t> grids{0};
+  work.name = kernel.name;
+  work.moduleId = kernel.moduleId;
+  work.functionId = kernel.functionId;
+  work.registersPerThread = kernel.registers;
+  work.staticSharedMemory = kernel.staticShared;
+  work.sharedMemoryExecuted = kernel.staticShared + work.dynamicSharedMemory;
+  work.localMemoryPerThread = kernel.localPerThread;
+  work.gridId = grids.fetch_add(1, std::memory_order_relaxed) + 1;
+  work.channelType = 1;  // compute
+}
+
+void completeCopy(WorkCall& call, const Context& context) {
+  SondeWork& work = call.work;
+  work.channelType = 2;  // asynchronous copy
+  if (call.destination != nullptr) {
+    const Place to = placeOf(call.destination);
+    work.dstMemoryKind = to.kind;
+    work.dstDeviceId = to.device;
+  }
+  if (work.kind == SONDE_WORK_MEMSET) return;
+  if (call.source != nullptr) {
+    const Place from = placeOf(call.source);
+    work.srcMemoryKind = from.kind;
+    work.srcDeviceId = from.device;
+  }
+  if (work.kind == SONDE_WORK_MEMCPY && !isHost(work.srcMemoryKind) && !isHost(work.dstMemoryKind) &&
+      call.source != nullptr && call.destination != nullptr && work.srcDeviceId != work.dstDeviceId) {
+    work.kind = SONDE_WORK_MEMCPY_PEER;
+    work.srcContextUid = work.dstContextUid = context.uid;
+  }
+  work.copyKind = work.kind == SONDE_WORK_MEMCPY_PEER ? 10 : copyKind(work.srcMemoryKind, work.dstMemoryKind);
+  work.copyCount = 1;
+  // Between device memories the call returns before the copy is done.
+  if (!isHost(work.srcMemoryKind) && !isHost(work.dstMemoryKind)) call.synchronous = false;
+}
+
+}  // namespace
+
+void PendingWork::prepare(uint32_t cbid, bool perThread, const void* params) {
+  if (!describeCall(cbid, params, call_)) return;
+  Context* context = currentContext();
+  if (context == nullptr) return;
+  CUstream handle = call_.stream;
+  if (handle == nullptr) handle = perThread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+  call_.stream = handle;
+  if (capturing(handle)) return;
+  context_ = context;
+  stream_ = findStream(*context, handle, perThread);
+  if (call_.orderOnly) return;
+  if (call_.work.kind == SONDE_WORK_EVENT_RECORD) {
+    wanted_ = true;
+    return;
+  }
+  wanted_ = (interest() & interestFor(call_.work.kind)) != 0;
+  if (!wanted_) return;
+  if (call_.work.kind == SONDE_WORK_MEMCPY) completeCopy(call_, *context);
+  prepareTiming(*context);
+  // Something came since the last item whose end tells nothing: the stream has
+  // to say itself when it gets here.
+  bool ask;
+  {
+    std::lock_guard lock(stream_->mutex);
+    other_ = stream_->legacy     ? context->blockingWork.load(std::memory_order_relaxed)
+             : stream_->blocking ? context->legacyWork.load(std::memory_order_relaxed)
+                                 : 0;
+    ask = stream_->unordered || other_ != stream_->seenOther;
+  }
+  if (ask && (before_ = context->takeEvent()) != nullptr && own.cuEventRecord(before_, handle) != CUDA_SUCCESS) {
+    context->giveEvent(before_);
+    before_ = nullptr;
+  }
+}
+
+void PendingWork::finish(int32_t result, uint64_t called, uint32_t correlation) {
+  const uint64_t returned = platform::nowNs();
+  if (context_ == nullptr) return;
+  Context& context = *context_;
+  if (result != CUDA_SUCCESS) {
+    context.giveEvent(before_);
+    return;
+  }
+  SondeWork& work = call_.work;
+  const bool instant = work.kind == SONDE_WORK_EVENT_RECORD;
+  if (!instant) {
+    if (stream_->legacy) {
+      context.legacyWork.fetch_add(1, std::memory_order_relaxed);
+    } else if (stream_->blocking) {
+      context.blockingWork.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+  if (!wanted_) {
+    std::lock_guard lock(stream_->mutex);
+    stream_->unordered = true;
+    return;
+  }
+  Item item;
+  if (!instant) {
+    item.after = context.takeEvent();
+    if (item.after != nullptr && own.cuEventRecord(item.after, call_.stream) != CUDA_SUCCESS) {
+      context.giveEvent(item.after);
+      item.after = nullptr;
+    }
+    item.before = before_;
+    std::lock_guard lock(stream_->mutex);
+    stream_->unordered = item.after == nullptr;
+    stream_->seenOther = other_;
+  }
+  work.size = sizeof work;
+  work.correlationId = correlation;
+  work.deviceId = context.device;
+  work.contextUid = context.uid;
+  work.context = context.handle;
+  work.streamId = stream_->id;
+  if (work.kind == SONDE_WORK_KERNEL) {
+    completeKernel(work, kernelInfo(call_.function));
+    if (work.priority == 0) work.priority = stream_->priority;
+  } else if (work.kind == SONDE_WORK_MEMSET) {
+    completeCopy(call_, context);
+  }
+  {
+    ListenerUse use;
+    if (use && use->workEnqueued) use->workEnqueued(use->self, &work);
+    if (instant) {
+      work.queued = work.submitted = work.start = work.end = returned;
+      if (use && use->workCompleted) use->workCompleted(use->self, &work);
+      return;
+    }
+  }
+  item.work = work;
+  item.called = called;
+  item.returned = returned;
+  item.synchronous = call_.synchronous;
+  enqueue(*stream_, std::move(item));
+}
+
+const char* launchedKernel(uint32_t cbid, const void* params) {
+  WorkCall call;
+  if (!describeCall(cbid, params, call) || call.function == nullptr) return nullptr;
+  return kernelInfo(call.function).name;
+}
+
+const char* launchedStub(uint32_t cbid, const void* params) {
+  const void* stub = nullptr;
+  switch (cbid) {
+    case CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000:
+    case CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_ptsz_v7000:
+      stub = static_cast<const cudaLaunchKernel_v7000_params*>(params)->func;
+      break;
+    case CUPTI_RUNTIME_TRACE_CBID_cudaLaunchCooperativeKernel_v9000:
+    case CUPTI_RUNTIME_TRACE_CBID_cudaLaunchCooperativeKernel_ptsz_v9000:
+      stub = static_cast<const cudaLaunchCooperativeKernel_v9000_params*>(params)->func;
+      break;
+    case CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_v11060:
+    case CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_ptsz_v11060:
+      stub = static_cast<const cudaLaunchKernelExC_v11060_params*>(params)->func;
+      break;
+    default: return nullptr;
+  }
+  static std::shared_mutex& mutex = *new std::shared_mutex;
+  static auto& names = *new std::unordered_map<const void*, const char*>;
+  {
+    std::shared_lock lock(mutex);
+    if (const auto at = names.find(stub); at != names.end()) return at->second;
+  }
+  auto* getName = reinterpret_cast<cudaError_t (*)(const char**, const void*)>(
+      runtimeOriginal[CUPTI_RUNTIME_TRACE_CBID_cudaFuncGetName_v12030]);
+  CUcontext current = nullptr;
+  // Asking makes the runtime set itself up: only where it has.
+  if (getName == nullptr || own.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current == nullptr) return nullptr;
+  ThreadCalls& thread = threadCalls;
+  const bool inDriver = thread.inDriver, inRuntime = thread.inRuntime;
+  thread.inDriver = thread.inRuntime = true;  // what it calls is no call of the application
+  const char* name = nullptr;
+  const cudaError_t error = getName(&name, stub);
+  thread.inDriver = inDriver;
+  thread.inRuntime = inRuntime;
+  if (error != cudaSuccess || name == nullptr) return nullptr;
+  name = keep(name);
+  std::unique_lock lock(mutex);
+  return names.emplace(stub, name).first->second;
+}
+
+}  // namespace sonde::platform::nvidia

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Calls that enqueue work, or order a stream after something else.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "platform/nvidia/objects.h"
+
+namespace sonde::platform::nvidia {
+
+// Driver callback ids by what their call does.
+std::span<const uint32_t> workCallbacks();
+std::span<const uint32_t> orderCallbacks();
+std::span<const uint32_t> eventRecordCallbacks();
+
+// What a call's parameters say about the work (work_calls.cpp).
+struct WorkCall {
+  SondeWork work{};
+  CUstream stream = nullptr;
+  CUfunction function = nullptr;  // launches
+  bool synchronous = false;       // returns when the work is done, or may
+  bool orderOnly = false;
+  // Copies and sets: addresses whose kind of memory is not told by the call.
+  const void* source = nullptr;
+  const void* destination = nullptr;
+};
+// False: not a call that is understood.
+bool describeCall(uint32_t cbid, const void* params, WorkCall& call);
+
+// One call, from before the driver's function to after it.
+class PendingWork {
+ public:
+  void prepare(uint32_t cbid, bool perThread, const void* params);
+  void finish(int32_t result, uint64_t called, uint32_t correlation);
+
+ private:
+  WorkCall call_;
+  Context* context_ = nullptr;  // nullptr: nothing to do
+  Stream* stream_ = nullptr;
+  CUevent before_ = nullptr;
+  bool wanted_ = false;
+  uint64_t other_ = 0;
+};
+
+// Mangled names of what is launched, for callbacks; nullptr: not a launch.
+const char* launchedKernel(uint32_t cbid, const void* params);       // driver
+const char* launchedStub(uint32_t cbid, const void* params);  // runtime
+
+}  // namespace sonde::platform::nvidia
