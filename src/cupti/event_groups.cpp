@@ -2,7 +2,7 @@
 // The Event API: groups, group sets, and reading values.
 #include <cupti.h>
 
-#include "core/caller.h"
+#include "core/core.h"
 #include "core/events/access.h"
 #include "cupti/events_support.h"
 
@@ -22,7 +22,7 @@ CUptiResult nullParameter(const char* name) { return core::fail(CUPTI_ERROR_INVA
   if (!var) return report(var##Status)
 
 // Which client calls: groups of another one make the device busy.
-#define SONDE_CALLER() reinterpret_cast<const void*>(core::findCaller(__builtin_return_address(0)).base)
+#define SONDE_CALLER() static_cast<const void*>(core::callingClient(__builtin_return_address(0)))
 
 CUptiResult badFlags(CUpti_ReadEventFlags flags) {
   return core::fail(CUPTI_ERROR_INVALID_PARAMETER, "flags is %d; only CUPTI_EVENT_READ_FLAG_NONE can be used", flags);

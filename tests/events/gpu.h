@@ -40,7 +40,9 @@ class Gpu : public ::testing::Test {
   }
   CUfunction function(const std::string& ptx, const char* name) {
     auto [it, fresh] = modules_.try_emplace(ptx, nullptr);
-    if (fresh) EXPECT_EQ(CUDA_SUCCESS, cuModuleLoadData(&it->second, ptx.c_str())) << ptx;
+    if (fresh) {
+      EXPECT_EQ(CUDA_SUCCESS, cuModuleLoadData(&it->second, ptx.c_str())) << ptx;
+    }
     CUfunction f = nullptr;
     EXPECT_EQ(CUDA_SUCCESS, cuModuleGetFunction(&f, it->second, name)) << name;
     return f;

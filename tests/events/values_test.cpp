@@ -180,10 +180,11 @@ TEST_F(EventValues, SharedBroadcastHasNoConflict) {
 TEST_F(EventValues, AtomicsAndReductions) {
   // An atom whose result nobody uses is a reduction, as compilers for cards
   // make it: the second atom counts as a red.
-  const Values v = run(address("%r3", 4, "%rd2") +
-                           "atom.global.add.u32 %r5, [%rd1], 1; st.global.u32 [%rd3], %r5;"
-                           "red.global.add.u32 [%rd1], 1; atom.global.add.u32 %r6, [%rd1], 1;",
-                       {"atom_count", "gred_count", "atom_thread_count", "gred_thread_count", "gld_request", "gst_request"});
+  const Values v =
+      run(address("%r3", 4, "%rd2") +
+              "atom.global.add.u32 %r5, [%rd1], 1; st.global.u32 [%rd3], %r5;"
+              "red.global.add.u32 [%rd1], 1; atom.global.add.u32 %r6, [%rd1], 1;",
+          {"atom_count", "gred_count", "atom_thread_count", "gred_thread_count", "gld_request", "gst_request"});
   EXPECT_EQ(v, (Values{{"atom_count", 32},
                        {"gred_count", 64},
                        {"atom_thread_count", 1024},

@@ -14,7 +14,7 @@ word_demo() {
     say ""
     say "== $p: sondecc $src -o out/$p && sonde run ./out/$p"
     dist/bin/sondecc -O3 "$src" -o "out/$p" || die "sondecc could not compile $src"
-    (cd examples && ../dist/bin/sonde run -f -o "../out/$p.pftrace" --export perfetto -- "../out/$p") || die "$p failed under sonde"
+    dist/bin/sonde run -f -o "out/$p.pftrace" --export perfetto -- "./out/$p" || die "$p failed under sonde"
   done
   say ""
   say "Traces: out/*.pftrace. Open one at https://ui.perfetto.dev (\"Open trace file\"; it stays on your machine),"

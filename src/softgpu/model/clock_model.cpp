@@ -17,10 +17,10 @@ namespace sonde::softgpu::model {
 namespace {
 
 constexpr double kAmbientC = 30;
-constexpr double kHotC = 88;             // full power ends here
-constexpr double kSlowdownC = 85;        // hardware slowdown
-constexpr double kThermalSeconds = 20;   // time constant of the heat sink
-constexpr double kLoadSeconds = 0.05;    // how fast the load average follows
+constexpr double kHotC = 88;            // full power ends here
+constexpr double kSlowdownC = 85;       // hardware slowdown
+constexpr double kThermalSeconds = 20;  // time constant of the heat sink
+constexpr double kLoadSeconds = 0.05;   // how fast the load average follows
 constexpr uint64_t kIdleAfterNs = 500'000'000;
 constexpr uint32_t kClockStepMHz = 15;
 
@@ -66,8 +66,10 @@ class LockedFile {
 }  // namespace
 
 ClockModel::ClockModel(const DeviceModel& model, uint32_t index) : model_(model), temperature_(kAmbientC + 5) {
-  statePath_ = stateDirectory() + "/clocks-" + model.id + "-" + std::to_string(index);
-  std::replace(statePath_.begin() + static_cast<long>(statePath_.rfind('/') + 1), statePath_.end(), '/', '_');
+  // A model from a file has the file's path as its id.
+  std::string name = "clocks-" + model.id + "-" + std::to_string(index);
+  std::replace(name.begin(), name.end(), '/', '_');
+  statePath_ = stateDirectory() + "/" + name;
   auto text = [&](const char* key) {
     const auto it = model.strings.find(key);
     return it == model.strings.end() ? std::string() : it->second;
@@ -77,7 +79,7 @@ ClockModel::ClockModel(const DeviceModel& model, uint32_t index) : model_(model)
     return it == model.facts.end() ? otherwise : it->second;
   };
   const std::string control = text("clock_control");
-  rights_ = control == "mig" ? ClockRights::none
+  rights_ = control == "mig"            ? ClockRights::none
             : control == "unprivileged" ? ClockRights::unprivileged
                                         : ClockRights::full;
   powerLimitWatts_ = fact("power_limit_watts", 300);
@@ -150,9 +152,7 @@ void ClockModel::autoBoost(bool* enabled, uint32_t* pid) {
   *pid = request ? static_cast<uint32_t>(getpid()) : 0;
 }
 
-uint32_t ClockModel::steps(double mhz) const {
-  return static_cast<uint32_t>(mhz / kClockStepMHz) * kClockStepMHz;
-}
+uint32_t ClockModel::steps(double mhz) const { return static_cast<uint32_t>(mhz / kClockStepMHz) * kClockStepMHz; }
 
 uint32_t ClockModel::currentClock(ClockLock lock, uint32_t* reasons) const {
   *reasons = 0;
