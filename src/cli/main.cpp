@@ -37,6 +37,8 @@ constexpr const char* kRunFooter =
     "  sonde run --csv --report cuda_gpu_kern_sum:base -- ./app > kernels.csv\n"
     "  sonde run -o app --export perfetto,sqlite -f ./app\n"
     "  sonde run -o 'rank-%q{OMPI_COMM_WORLD_RANK}.sonde' ./app      (under mpirun)\n"
+    "  sonde run --query-events               what can be counted\n"
+    "  sonde run -e warps_launched,inst_executed -m ipc --kernels saxpy ./app\n"
     "  sonde run --device real ./app          on NVIDIA's driver instead of the software GPU";
 
 std::string reportNames() {
@@ -81,13 +83,47 @@ void addReportOptions(CLI::App& app, ReportSettings& s) {
   app.add_flag("--nested", s.nestedDriverCalls, "Also the driver calls that runtime calls make")->group(group);
 }
 
-void addExportOptions(CLI::App& app, ExportSettings& s) {
+CLI::Option* addList(CLI::App& app, const char* names, std::vector<std::string>& to, const char* description) {
+  return app.add_option(names, to, description)
+      ->delimiter(',')
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false)
+      ->type_name("NAME,NAME");
+}
+
+void addCounterOptions(CLI::App& app, RunSettings& s) {
+  const char* group = "Events and metrics";
+  app.add_flag("--query-events", s.queryEvents, "List the events of each device (with --csv or --json for programs)")
+      ->group(group);
+  app.add_flag("--query-metrics", s.queryMetrics, "List the metrics of each device")->group(group);
+  app.add_flag("--json", s.json, "With --query-events and --query-metrics: one JSON object a line")->group(group);
+  addList(app, "-e,--events", s.events, "Count these events of each kernel; all: every one")->group(group);
+  addList(app, "-m,--metrics", s.metrics, "Work out these metrics of each kernel; all: every one")->group(group);
+  app.add_option("--aggregate-mode", s.aggregateMode, "off: each instance of a domain by itself, not their sum")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--replay-mode", s.replayMode,
+                 "When one pass cannot count all: kernel runs each kernel again, application the whole application, "
+                 "disabled counts what fits in one pass")
+      ->check(CLI::IsMember({"disabled", "kernel", "application"}))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--event-collection-mode", s.eventCollectionMode,
+                 "kernel: counters start at 0 with each kernel; continuous: they run on")
+      ->check(CLI::IsMember({"kernel", "continuous"}))
+      ->capture_default_str()
+      ->group(group);
+}
+
+void addExportOptions(CLI::App& app, ExportSettings& s, const char* formats) {
   const char* group = "Files";
   app.add_option("-o,--output", s.output,
                  "Write a trace; its extension chooses the format (.sonde .pftrace .sqlite .json .csv)")
       ->type_name("FILE")
       ->group(group);
-  app.add_option("-e,--export,--type", s.formats, "Formats to write: sonde, perfetto, sqlite, chrome, csv, json")
+  app.add_option(formats, s.formats, "Formats to write: sonde, perfetto, sqlite, chrome, csv, json")
       ->delimiter(',')
       ->expected(1)
       ->take_all()
@@ -126,6 +162,7 @@ struct CommandLine {
   std::string devicesOf = "auto";
   bool devicesJson = false;
   std::string shell;
+  CLI::Option* traceOption = nullptr;
 
   CommandLine() {
     app.formatter(std::make_shared<HelpFormatter>());
@@ -138,18 +175,20 @@ struct CommandLine {
     r.footer(reportNames() + kRunFooter);
     r.prefix_command();
     addReportOptions(r, run.report);
-    addExportOptions(r, run.exports);
+    addExportOptions(r, run.exports, "--export,--type");  // -e is --events here
+    addCounterOptions(r, run);
     addCommonOptions(r, run.common);
     r.add_option("--device", run.device,
                  "software: the GPU that comes with sonde; real: NVIDIA's driver; auto: real where there is one")
         ->check(CLI::IsMember({"software", "real", "auto"}))
         ->capture_default_str();
     r.add_option("--cupti", run.cupti, "Use this libcupti instead of sonde's own")->type_name("PATH");
-    r.add_option("--trace", run.trace,
-                 "What to record: cuda (gpu and api), gpu, api, runtime, driver, nvtx, overhead, sync, memory, "
-                 "unified-memory, graph")
-        ->type_name("LIST")
-        ->capture_default_str();
+    traceOption =
+        r.add_option("--trace", run.trace,
+                     "What to record: cuda (gpu and api), gpu, api, runtime, driver, nvtx, overhead, sync, memory, "
+                     "unified-memory, graph. With -e or -m the default is gpu")
+            ->type_name("LIST")
+            ->capture_default_str();
     r.add_option("-t,--timeout", run.timeout, "Stop the application after so many seconds")
         ->check(CLI::NonNegativeNumber)
         ->type_name("SECONDS");
@@ -180,7 +219,7 @@ struct CommandLine {
         "Examples:\n  sonde export app.sonde                       app.pftrace for https://ui.perfetto.dev\n"
         "  sonde export app.sonde -o app.sqlite\n  sonde export app.sonde --export chrome,csv -f");
     x.add_option("FILE", exportOf.inputs, "Trace files (.sonde), or folders of spools")->required()->type_name("");
-    addExportOptions(x, exportOf.exports);
+    addExportOptions(x, exportOf.exports, "-e,--export,--type");
     addCommonOptions(x, exportOf.common);
     x.add_option("--names", exportOf.names, "Names of kernels")->type_name("full|base|mangled")->capture_default_str();
 
@@ -211,7 +250,8 @@ int runWith(CommandLine& line, const std::vector<std::string>& afterDashes, bool
   }
   if (hadDashes && !command.empty()) command.emplace_back("--");
   command.insert(command.end(), afterDashes.begin(), afterDashes.end());
-  if (command.empty()) {
+  line.run.traceGiven = line.traceOption->count() != 0;
+  if (command.empty() && !line.run.queryEvents && !line.run.queryMetrics) {
     console.error("no application is given: sonde run [OPTIONS] APPLICATION [ARGUMENTS...]");
     return kOwnFailure;
   }

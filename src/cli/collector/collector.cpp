@@ -60,6 +60,10 @@ void CUPTIAPI completeBuffer(CUcontext, uint32_t, uint8_t* buffer, size_t, size_
 
 void CUPTIAPI onCallback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void* data) {
   const auto* info = static_cast<const CUpti_CallbackData*>(data);
+  if (domain == CUPTI_CB_DOMAIN_DRIVER_API && Counting::isLaunch(cbid)) {
+    Collector::instance().driverLaunch(cbid, *info);
+    return;
+  }
   const bool isStart = domain == CUPTI_CB_DOMAIN_DRIVER_API ? cbid == CUPTI_DRIVER_TRACE_CBID_cuProfilerStart
                                                             : cbid == CUPTI_RUNTIME_TRACE_CBID_cudaProfilerStart_v4000;
   // The calls themselves stay outside of the profile.
@@ -127,29 +131,8 @@ bool Collector::startLocked() {
   active_.store(true, std::memory_order_release);
 
   enableKinds(true, /*things=*/true);
-  if (number("SONDE_PROFILE_FROM_START", 1) != 0) {
-    profilerSwitched(true);
-  } else {
-    CUpti_SubscriberHandle subscriber = nullptr;
-    CUptiResult r = cupti_.subscribe == nullptr || cupti_.enableCallback == nullptr
-                        ? CUPTI_ERROR_NOT_SUPPORTED
-                        : cupti_.subscribe(&subscriber, onCallback, nullptr);
-    const struct {
-      CUpti_CallbackDomain domain;
-      uint32_t cbid;
-    } calls[] = {{CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuProfilerStart},
-                 {CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuProfilerStop},
-                 {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaProfilerStart_v4000},
-                 {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaProfilerStop_v4000}};
-    for (const auto& call : calls)
-      if (r == CUPTI_SUCCESS) r = cupti_.enableCallback(1, subscriber, call.domain, call.cbid);
-    if (r != CUPTI_SUCCESS) {
-      const char* why = nullptr;
-      cupti_.getResultString(r, &why);
-      note(std::string("cudaProfilerStart cannot be watched (") + (why != nullptr ? why : "?") +
-           "); nothing was recorded");
-    }
-  }
+  if (number("SONDE_PROFILE_FROM_START", 1) != 0) profilerSwitched(true);
+  subscribe();
 
   const auto period = static_cast<uint32_t>(number("SONDE_FLUSH_MS", 500));
   // Where the library cannot flush by itself, the helper thread does.
@@ -159,6 +142,44 @@ bool Collector::startLocked() {
   std::atexit(atExit);
   std::at_quick_exit(atQuickExit);
   return true;
+}
+
+// One subscription for two purposes: cudaProfilerStart and Stop, and counting.
+void Collector::subscribe() {
+  const bool bounded = number("SONDE_PROFILE_FROM_START", 1) == 0;
+  std::string error;
+  counting_.note = [](const std::string& text) { Collector::instance().note(text); };
+  const bool counts = counting_.configure(&error);
+  if (!error.empty()) note(error);
+  if (!bounded && !counts) return;
+  CUpti_SubscriberHandle subscriber = nullptr;
+  CUptiResult r = cupti_.subscribe == nullptr || cupti_.enableCallback == nullptr
+                      ? CUPTI_ERROR_NOT_SUPPORTED
+                      : cupti_.subscribe(&subscriber, onCallback, nullptr);
+  const auto failed = [&](const char* what) {
+    const char* why = nullptr;
+    cupti_.getResultString(r, &why);
+    note(std::string(what) + " (" + (why != nullptr ? why : "?") + ")");
+  };
+  if (bounded) {
+    const struct {
+      CUpti_CallbackDomain domain;
+      uint32_t cbid;
+    } calls[] = {{CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuProfilerStart},
+                 {CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuProfilerStop},
+                 {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaProfilerStart_v4000},
+                 {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaProfilerStop_v4000}};
+    for (const auto& call : calls)
+      if (r == CUPTI_SUCCESS) r = cupti_.enableCallback(1, subscriber, call.domain, call.cbid);
+    if (r != CUPTI_SUCCESS) failed("cudaProfilerStart cannot be watched; nothing was recorded");
+  }
+  if (!counts) return;
+  if (r == CUPTI_SUCCESS) r = counting_.watchLaunches(subscriber);
+  if (r != CUPTI_SUCCESS) failed("launches cannot be watched; nothing was counted");
+}
+
+void Collector::driverLaunch(uint32_t cbid, const CUpti_CallbackData& info) {
+  if (active() && ownProcess()) counting_.onDriverCall(cbid, info, enabled_.load());
 }
 
 bool Collector::openSpool(const std::string& folder) {

@@ -9,6 +9,7 @@
 //   SONDE_FLUSH_MS            how often partly filled buffers are written (0: never)
 //   SONDE_BUFFER_KB           size of a record buffer
 //   SONDE_PROFILE_FROM_START  0: wait for cudaProfilerStart
+//   SONDE_EVENTS …            what to count, see counting.h
 //   SONDE_CHAIN_INJECTION, SONDE_CHAIN_NVTX   injection libraries that ours took the place of
 #ifndef SONDE_CLI_COLLECTOR_COLLECTOR_H_
 #define SONDE_CLI_COLLECTOR_COLLECTOR_H_
@@ -20,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/collector/counting.h"
 #include "cli/collector/cupti_functions.h"
 #include "cli/spool/writer.h"
 
@@ -49,8 +51,10 @@ class Collector {
   void requestBuffer(uint8_t** buffer, size_t* size, size_t* maxRecords);
   void completeBuffer(uint8_t* buffer, size_t validSize);
   void profilerSwitched(bool on);
+  void driverLaunch(uint32_t cbid, const CUpti_CallbackData& info);
 
  private:
+  void subscribe();
   bool startLocked();
   bool openSpool(const std::string& folder);
   void enableKinds(bool on, bool things);
@@ -61,6 +65,7 @@ class Collector {
 
   CuptiFunctions cupti_;
   spool::Writer writer_;
+  Counting counting_{cupti_, writer_};
   std::mutex startMutex_;
   std::mutex finishMutex_;
   std::atomic<bool> started_{false};

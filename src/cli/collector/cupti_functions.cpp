@@ -39,6 +39,24 @@ bool CuptiFunctions::load(const char* path, std::string* error) {
   find(handle, "cuptiSetThreadIdType", setThreadIdType);
   find(handle, "cuptiSubscribe", subscribe);
   find(handle, "cuptiEnableCallback", enableCallback);
+  find(handle, "cuptiEventGroupSetsCreate", eventGroupSetsCreate);
+  find(handle, "cuptiGetDeviceId", getDeviceId);
+  find(handle, "cuptiSetEventCollectionMode", setEventCollectionMode);
+  find(handle, "cuptiEnableKernelReplayMode", enableKernelReplayMode);
+  find(handle, "cuptiDeviceGetEventDomainAttribute", deviceGetEventDomainAttribute);
+  find(handle, "cuptiEventGetIdFromName", eventGetIdFromName);
+  find(handle, "cuptiEventGetAttribute", eventGetAttribute);
+  find(handle, "cuptiEventGroupGetAttribute", eventGroupGetAttribute);
+  find(handle, "cuptiEventGroupSetAttribute", eventGroupSetAttribute);
+  find(handle, "cuptiEventGroupEnable", eventGroupEnable);
+  find(handle, "cuptiEventGroupDisable", eventGroupDisable);
+  find(handle, "cuptiEventGroupReadAllEvents", eventGroupReadAllEvents);
+  // The Event API is whole or absent.
+  if (getDeviceId == nullptr || setEventCollectionMode == nullptr || deviceGetEventDomainAttribute == nullptr ||
+      eventGetIdFromName == nullptr || eventGetAttribute == nullptr || eventGroupGetAttribute == nullptr ||
+      eventGroupSetAttribute == nullptr || eventGroupEnable == nullptr || eventGroupDisable == nullptr ||
+      eventGroupReadAllEvents == nullptr)
+    eventGroupSetsCreate = nullptr;
   find(handle, "InitializeInjectionNvtx2", initializeInjectionNvtx2);
   if (missing != nullptr) {
     *error = std::string(path) + " has no function " + missing + ", so it is no CUPTI that the collector can use";

@@ -27,6 +27,18 @@ struct CuptiFunctions {
   decltype(&::cuptiSetThreadIdType) setThreadIdType = nullptr;
   decltype(&::cuptiSubscribe) subscribe = nullptr;
   decltype(&::cuptiEnableCallback) enableCallback = nullptr;
+  decltype(&::cuptiGetDeviceId) getDeviceId = nullptr;
+  decltype(&::cuptiSetEventCollectionMode) setEventCollectionMode = nullptr;
+  decltype(&::cuptiEnableKernelReplayMode) enableKernelReplayMode = nullptr;
+  decltype(&::cuptiDeviceGetEventDomainAttribute) deviceGetEventDomainAttribute = nullptr;
+  decltype(&::cuptiEventGetIdFromName) eventGetIdFromName = nullptr;
+  decltype(&::cuptiEventGetAttribute) eventGetAttribute = nullptr;
+  decltype(&::cuptiEventGroupSetsCreate) eventGroupSetsCreate = nullptr;  // NULL: there is no Event API
+  decltype(&::cuptiEventGroupGetAttribute) eventGroupGetAttribute = nullptr;
+  decltype(&::cuptiEventGroupSetAttribute) eventGroupSetAttribute = nullptr;
+  decltype(&::cuptiEventGroupEnable) eventGroupEnable = nullptr;
+  decltype(&::cuptiEventGroupDisable) eventGroupDisable = nullptr;
+  decltype(&::cuptiEventGroupReadAllEvents) eventGroupReadAllEvents = nullptr;
   int (*initializeInjectionNvtx2)(void* getExportTable) = nullptr;
 
   // False: *error says which file or function is missing.

@@ -174,7 +174,17 @@ bool printReports(const Trace& trace, const ReportSettings& s, Console& console,
   if (!reportOptions(s, &options, error)) return false;
   std::vector<std::string> names = chosenReports(s);
   const bool usual = names.empty();
-  if (usual)
+  const bool counted = !trace.shownCounters.empty();
+  if (counted && s.printGpuTrace)
+    std::replace(names.begin(), names.end(), std::string("cuda_gpu_trace"), std::string("cuda_counter_trace"));
+  if (usual && counted) {
+    for (const auto& [kind, report] :
+         {std::pair(CounterKind::Event, "cuda_event_sum"), std::pair(CounterKind::Metric, "cuda_metric_sum")})
+      if (std::any_of(trace.shownCounters.begin(), trace.shownCounters.end(),
+                      [&, k = kind](const auto& counter) { return counter.first == k; }))
+        names.emplace_back(report);
+  }
+  if (usual && !counted)
     names = {"cuda_api_sum", "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum", "nvtx_sum"};
   const reports::TextStyle style{*reports::parseTimeUnit(s.units), console.resultColor(), console.resultWidth()};
   bool first = true;

@@ -11,6 +11,8 @@
 #include <filesystem>
 
 #include "cli/commands/console.h"
+#include "cli/commands/counter_catalogue.h"
+#include "cli/commands/counters.h"
 #include "cli/commands/installation.h"
 #include "cli/commands/launcher.h"
 #include "cli/commands/results.h"
@@ -184,51 +186,116 @@ std::vector<Spool> collectSpools(const std::string& folder) {
 
 }  // namespace
 
+namespace {
+
+// What to ask about devices, and where.
+GpuLibraries librariesFor(const RunSettings& s) {
+  const Installation here = Installation::find();
+  std::error_code ec;
+  const bool software = s.device == "software" || (s.device == "auto" && !hasRealDevice());
+  return {software ? here.softgpu + "/libcuda.so.1" : "libcuda.so.1",
+          s.cupti.empty() ? here.cupti : fs::absolute(s.cupti, ec).lexically_normal().string()};
+}
+
+int query(const RunSettings& s, Console& console) {
+  Catalogue catalogue;
+  std::string error;
+  if (!readCatalogue(librariesFor(s), s.report.devices, &catalogue, &error)) {
+    console.error(error);
+    return kOwnFailure;
+  }
+  const auto format = s.json ? CatalogueFormat::Json : s.report.csv ? CatalogueFormat::Csv : CatalogueFormat::Text;
+  if (s.queryEvents) console.result(describeEvents(catalogue, format));
+  if (s.queryEvents && s.queryMetrics && format == CatalogueFormat::Csv) console.result("\n");
+  if (s.queryMetrics) console.result(describeMetrics(catalogue, format));
+  console.flush();
+  return 0;
+}
+
+void planCounters(const RunSettings& s, const CounterChoice& choice, Plan* plan) {
+  auto& env = plan->environment;
+  env["SONDE_EVENTS"] = fmt::format("{}", fmt::join(choice.counted, ","));
+  env["SONDE_REPLAY"] = s.replayMode;
+  env["SONDE_EVENT_MODE"] = s.eventCollectionMode;
+  env["SONDE_EVENT_INSTANCES"] = s.aggregateMode == "off" ? "1" : "0";
+  env["SONDE_EVENT_KERNELS"] = s.report.kernels;
+  env["SONDE_EVENT_DEVICES"] = fmt::format("{}", fmt::join(s.report.devices, ","));
+}
+
+}  // namespace
+
 int runCommand(RunSettings& s, Console& console) {
   std::string error;
   const auto fail = [&] {
     console.error(error);
     return kOwnFailure;
   };
+  if (s.queryEvents || s.queryMetrics) return query(s, console);
   if (!checkReportSettings(s.report, &error) || !checkExportSettings(s.exports, &error)) return fail();
-  TemporaryFolder folder;
-  if (folder.path().empty()) {
-    error =
-        fmt::format("cannot create a folder for the records: {} (TMPDIR names another place)", std::strerror(errno));
-    return fail();
-  }
-  Plan plan;
-  if (!makePlan(s, folder.path(), &plan, console, &error)) return fail();
-
-  const LaunchResult app = launch(s.command, plan.environment, s.timeout, [&](int pid) {
-    console.info(fmt::format("profiling {} (process {}) on {}", s.command[0], pid,
-                             plan.software ? "the software GPU" : "the NVIDIA driver's devices"));
-    if (s.device == "software" && hasRealDevice())
-      console.info("this machine has an NVIDIA device; --device real profiles on that");
-  });
-  if (!app.started) {
-    console.error(app.error);
-    return app.status;
-  }
-  if (app.timedOut) console.warning(fmt::format("the application was stopped after {} s (--timeout)", s.timeout));
-  if (app.signal != 0) {
-    console.warning(fmt::format("{} was ended by signal {} ({})", s.command[0], app.signal, ::strsignal(app.signal)));
-  } else if (app.status != 0) {
-    console.info(fmt::format("{} ended with status {}", s.command[0], app.status));
+  const bool counting = !s.events.empty() || !s.metrics.empty();
+  const GpuLibraries libraries = librariesFor(s);
+  Catalogue catalogue;
+  CounterChoice choice;
+  if (counting) {
+    if (!s.traceGiven) s.trace = "gpu";
+    if (!readCatalogue(libraries, s.report.devices, &catalogue, &error) ||
+        !chooseCounters(catalogue, s.events, s.metrics, &choice, &error))
+      return fail();
   }
 
-  const std::vector<Spool> spools = collectSpools(folder.path());
-  folder.remove();  // now: a closed pipe may end us while we print
-  if (spools.empty()) {
+  std::vector<std::vector<Spool>> passes;
+  LaunchResult app;
+  bool software = true;
+  for (uint32_t pass = 0, needed = 1; pass < needed; pass++) {
+    TemporaryFolder folder;
+    if (folder.path().empty()) {
+      error =
+          fmt::format("cannot create a folder for the records: {} (TMPDIR names another place)", std::strerror(errno));
+      return fail();
+    }
+    Plan plan;
+    if (!makePlan(s, folder.path(), &plan, console, &error)) return fail();
+    software = plan.software;
+    if (counting) {
+      planCounters(s, choice, &plan);
+      plan.environment["SONDE_PASS"] = std::to_string(pass);
+    }
+    app = launch(s.command, plan.environment, s.timeout, [&](int pid) {
+      console.info(fmt::format("profiling {} (process {}) on {}{}", s.command[0], pid,
+                               software ? "the software GPU" : "the NVIDIA driver's devices",
+                               needed > 1 ? fmt::format(", pass {} of {}", pass + 1, needed) : std::string()));
+      if (s.device == "software" && hasRealDevice() && pass == 0)
+        console.info("this machine has an NVIDIA device; --device real profiles on that");
+    });
+    if (!app.started) {
+      console.error(app.error);
+      return app.status;
+    }
+    if (app.timedOut) console.warning(fmt::format("the application was stopped after {} s (--timeout)", s.timeout));
+    if (app.signal != 0) {
+      console.warning(fmt::format("{} was ended by signal {} ({})", s.command[0], app.signal, ::strsignal(app.signal)));
+    } else if (app.status != 0) {
+      console.info(fmt::format("{} ended with status {}", s.command[0], app.status));
+    }
+    passes.push_back(collectSpools(folder.path()));
+    // The first pass says how many there are; an application that was ended is not begun again.
+    if (counting && pass == 0 && s.replayMode == "application") needed = std::max(1u, passesNeeded(passes[0]));
+    if (app.signal != 0) break;
+  }
+  // The spools' folders are gone by now: a closed pipe may end us while we print.
+  if (passes[0].empty()) {
     console.warning(
         "nothing was recorded: the application never initialised CUDA, or its driver does not load injection "
         "libraries");
     return app.status;
   }
+  if (counting) completeCounters(passes, libraries, catalogue, choice, console);
+  const std::vector<Spool>& spools = passes[0];
   Trace trace;
   if (!readSpools(spools, trace, console)) return app.status != 0 ? app.status : kOwnFailure;
   bool good = printReports(trace, s.report, console, &error);
   printLosses(trace, s.report.csv, console);
+  if (const auto warning = movingClocksWarning(catalogue, choice)) console.warning(*warning);
   good = good && writeOutputs(spools, trace, s.exports, s.report.names, console, &error);
   if (!good) {
     console.error(error);

@@ -43,6 +43,11 @@ struct RunSettings {
   std::string trace = "cuda,nvtx,overhead";
   std::string profileFromStart = "on";
   std::string preload = "auto";
+  // Events and metrics.
+  std::vector<std::string> events, metrics;
+  bool queryEvents = false, queryMetrics = false, json = false;
+  std::string aggregateMode = "on", replayMode = "kernel", eventCollectionMode = "kernel";
+  bool traceGiven = false;  // --trace is not just its default
   double timeout = 0;
   uint32_t flushMs = 500;
   uint32_t bufferKb = 1024;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <tuple>
 
 #include "cli/exports/exports.h"
@@ -183,6 +184,27 @@ void writeJson(const Trace& trace, const Options& options, const Sink& sink) {
     row(fmt::format(R"({},"style":"{}","tid":{},"closed":{},"domain":{},"name":{})", times(r),
                     kStyleNames[static_cast<int>(r.style)], r.threadId, r.closed, jsonString(trace.text(r.domain)),
                     jsonString(trace.text(r.name))));
+  sink("]");
+  open("counted_launches");
+  for (const CountedLaunch& l : trace.launches) {
+    std::string values;
+    for (const CounterValue& v : l.values) {
+      const auto info = trace.counterInfos.find({v.kind, v.name});
+      const bool metric = v.kind == CounterKind::Metric;
+      // JSON has no infinity and no NaN.
+      const std::string number = !metric || (info != trace.counterInfos.end() && info->second.valueKind == 1)
+                                     ? fmt::format("{}", v.count)
+                                 : std::isfinite(v.number) ? fmt::format("{}", v.number)
+                                                           : "null";
+      values += fmt::format(R"({}{{"{}":{},"instance":{},"value":{}}})", values.empty() ? "" : ",",
+                            metric ? "metric" : "event", jsonString(trace.text(v.name)),
+                            v.instance == spool::kAllInstances ? "null" : fmt::format("{}", v.instance), number);
+    }
+    row(fmt::format(R"({},"device":{},"context":{},"correlation":{},"name":{},"mangled_name":{},"values":[{}])",
+                    times(l), l.device, l.context, l.correlation,
+                    jsonString(reports::kernelName(trace.text(l.kernel), options.names)),
+                    jsonString(trace.text(l.kernel)), values));
+  }
   sink("]");
   open("overheads");
   for (const Overhead& o : trace.overheads)

@@ -23,6 +23,9 @@ constexpr std::array kReports = {
            "for each kernel: time in the launch call, waiting, and running", launchSummary},
     Report{"cuda_gpu_trace", "CUDA GPU Trace", "each kernel, copy and set in order", gpuTrace},
     Report{"cuda_api_trace", "CUDA API Trace", "each CUDA API call in order", apiTrace},
+    Report{"cuda_event_sum", "CUDA Event Results", "events counted with -e, by kernel", eventSummary},
+    Report{"cuda_metric_sum", "CUDA Metric Results", "metrics of -m, by kernel", metricSummary},
+    Report{"cuda_counter_trace", "CUDA Event and Metric Trace", "events and metrics of each launch", counterTrace},
     Report{"overhead_sum", "Overhead Summary", "time that compilation, loading and profiling took", overheadSummary},
 };
 

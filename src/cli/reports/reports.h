@@ -47,6 +47,10 @@ Table memorySizeSummary(const Trace&, const Options&);
 Table nvtxSummary(const Trace&, const Options&);
 Table overheadSummary(const Trace&, const Options&);
 Table launchSummary(const Trace&, const Options&);
+// counters.cpp
+Table eventSummary(const Trace&, const Options&);
+Table metricSummary(const Trace&, const Options&);
+Table counterTrace(const Trace&, const Options&);
 // traces.cpp
 Table gpuTrace(const Trace&, const Options&);
 Table apiTrace(const Trace&, const Options&);

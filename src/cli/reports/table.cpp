@@ -30,7 +30,28 @@ TimeUnit columnUnit(const Table& t, size_t column, TimeUnit unit) {
   return largest < 1e6 ? TimeUnit::Us : largest < 1e9 ? TimeUnit::Ms : TimeUnit::S;
 }
 
+std::string quantityText(const Quantity& q) {
+  switch (q.kind) {
+    case QuantityKind::Count: return formatCount(static_cast<uint64_t>(q.value));
+    case QuantityKind::Percent: return fmt::format("{:.2f}%", q.value);
+    case QuantityKind::Throughput: return formatBytes(q.value) + "/s";
+    case QuantityKind::Level: {  // the steps of CUpti_MetricValueUtilizationLevel
+      const int level = static_cast<int>(q.value);
+      const char* name = level <= 0 ? "Idle" : level < 5 ? "Low" : level < 8 ? "Mid" : level < 10 ? "High" : "Max";
+      return fmt::format("{} ({})", name, level);
+    }
+    case QuantityKind::Number: break;
+  }
+  return separated(fmt::format("{:.6f}", q.value));
+}
+
+std::string quantityCsv(const Quantity& q) {
+  const bool whole = q.kind == QuantityKind::Count || q.kind == QuantityKind::Level;
+  return whole ? fmt::format("{:.0f}", q.value) : fmt::format("{:.6f}", q.value);
+}
+
 std::string cellText(const Cell& cell, CellKind kind, TimeUnit unit) {
+  if (const auto* q = std::get_if<Quantity>(&cell)) return quantityText(*q);
   if (std::holds_alternative<std::monostate>(cell)) return {};
   if (const auto* s = std::get_if<std::string>(&cell)) return *s;
   switch (kind) {
@@ -45,6 +66,7 @@ std::string cellText(const Cell& cell, CellKind kind, TimeUnit unit) {
 }
 
 std::string cellCsv(const Cell& cell, CellKind kind) {
+  if (const auto* q = std::get_if<Quantity>(&cell)) return quantityCsv(*q);
   if (std::holds_alternative<std::monostate>(cell)) return {};
   if (const auto* s = std::get_if<std::string>(&cell)) return csvField(*s);
   switch (kind) {

@@ -30,8 +30,17 @@ struct Column {
   CellKind kind = CellKind::Text;
 };
 
+// A number whose unit is its own and not its column's. In CSV the plain number:
+// percent of 100, bytes a second.
+enum class QuantityKind : uint8_t { Count, Number, Percent, Throughput, Level };
+struct Quantity {
+  double value = 0;
+  QuantityKind kind = QuantityKind::Number;
+  bool operator==(const Quantity&) const = default;
+};
+
 // monostate: empty.
-using Cell = std::variant<std::monostate, std::string, uint64_t, double>;
+using Cell = std::variant<std::monostate, std::string, uint64_t, double, Quantity>;
 
 struct Table {
   std::string name;   // "cuda_gpu_kern_sum"

@@ -21,6 +21,8 @@ class Decoder {
   bool strings(std::span<const unsigned char> payload);
   bool names(std::span<const unsigned char> payload);
   bool records(std::span<const unsigned char> payload);
+  bool counters(std::span<const unsigned char> payload);
+  bool counterResults(std::span<const unsigned char> payload);
   // Gives API calls their names and closes the ranges left open.
   void finish();
 
@@ -50,6 +52,7 @@ class Decoder {
   std::unordered_map<uint32_t, NvtxRange> openRanges_;                                     // by marker id
   std::unordered_map<uint32_t, std::pair<std::optional<uint32_t>, uint32_t>> markerData_;  // id → colour, category
   size_t firstRange_ = SIZE_MAX;
+  size_t firstLaunch_ = SIZE_MAX;
 };
 
 }  // namespace sonde::spool

@@ -33,13 +33,15 @@ static_assert(sizeof(FileHeader) == 32);
 inline constexpr uint32_t kBlockMagic = 0x4b4c4253;  // "SBLK"
 
 enum class BlockType : uint16_t {
-  Process = 1,  // JSON object, see collector/collector.cpp
-  Records = 2,  // RecordHeader + record, again and again; string pointers are string ids
-  Strings = 3,  // {u32 id, u32 length, bytes, zeros up to 8}; id 0 is the NULL pointer
-  Names = 4,    // {u32 domain, u32 cbid, u32 string id, u32 0}: names of API functions
-  Dropped = 5,  // u64: records lost since the last such block
-  End = 6,      // EndBlock: the process ended in order
-  Skipped = 7,  // {u32 kind, u32 0, u64 count}: records of kinds that the collector does not keep
+  Process = 1,         // JSON object, see collector/collector.cpp
+  Records = 2,         // RecordHeader + record, again and again; string pointers are string ids
+  Strings = 3,         // {u32 id, u32 length, bytes, zeros up to 8}; id 0 is the NULL pointer
+  Names = 4,           // {u32 domain, u32 cbid, u32 string id, u32 0}: names of API functions
+  Dropped = 5,         // u64: records lost since the last such block
+  End = 6,             // EndBlock: the process ended in order
+  Skipped = 7,         // {u32 kind, u32 0, u64 count}: records of kinds that the collector does not keep
+  Counters = 8,        // CounterHeader + CounterEntry …: event values of one kernel launch
+  CounterResults = 9,  // JSON, written by `sonde run`: what the counters mean and the metrics made of them
 };
 
 struct BlockHeader {
@@ -60,6 +62,24 @@ struct RecordHeader {
   uint32_t flags;
 };
 static_assert(sizeof(RecordHeader) == 8);
+
+inline constexpr uint32_t kAllInstances = 0xffffffffu;
+
+struct CounterHeader {
+  uint32_t device, context, correlation;
+  uint32_t kernel;      // string id of the mangled name
+  uint64_t start, end;  // cuptiGetTimestamp before the launch and after the kernel
+  uint32_t entries;
+  uint32_t reserved;
+};
+static_assert(sizeof(CounterHeader) == 40);
+
+struct CounterEntry {
+  uint32_t event;     // string id of its name
+  uint32_t instance;  // of its domain, or kAllInstances: their sum
+  uint64_t value;     // CUPTI_EVENT_OVERFLOW: more than the counter holds
+};
+static_assert(sizeof(CounterEntry) == 16);
 
 enum class EndReason : uint32_t { Exit = 0, Signal = 1, Exec = 2, QuickExit = 3 };
 

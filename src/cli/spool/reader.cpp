@@ -58,6 +58,10 @@ void readProcess(Bytes payload, Process& process) {
     process.notes.push_back(textField(j, "note"));
     return;
   }
+  if (j.contains("passes")) {
+    process.passes = std::max(process.passes, numberField<uint32_t>(j, "passes"));
+    return;
+  }
   process.pid = numberField<uint32_t>(j, "pid");
   process.parentPid = numberField<uint32_t>(j, "ppid");
   process.executable = textField(j, "executable");
@@ -110,6 +114,8 @@ size_t readSection(Bytes data, size_t at, Trace& trace) {
         if ((good = payload.size() >= 16))
           process.skipped[load<uint32_t>(payload.data())] += load<uint64_t>(payload.data() + 8);
         break;
+      case BlockType::Counters: good = decoder.counters(payload); break;
+      case BlockType::CounterResults: good = decoder.counterResults(payload); break;
       default: break;  // of a newer writer
     }
     if (!good) trace.processes[index].damagedBytes += block.payloadSize;

@@ -84,6 +84,7 @@ uint64_t Trace::origin() const {
   earliest(synchronizations, best);
   earliest(memoryOperations, best);
   earliest(unifiedMemory, best);
+  earliest(launches, best);
   return best == UINT64_MAX ? 0 : best;
 }
 
@@ -95,6 +96,7 @@ void Trace::finish() {
   sortEvents(synchronizations);
   sortEvents(memoryOperations);
   sortEvents(unifiedMemory);
+  sortEvents(launches);
   markNested(apiCalls);
   const auto byId = [](const auto& a, const auto& b) { return std::tie(a.process, a.id) < std::tie(b.process, b.id); };
   const auto same = [](const auto& a, const auto& b) { return a.process == b.process && a.id == b.id; };

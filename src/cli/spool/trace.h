@@ -103,6 +103,30 @@ struct UnifiedMemory : EventBase {
   uint32_t srcId = 0, dstId = 0, stream = 0;
 };
 
+enum class CounterKind : uint8_t { Event, Metric };
+
+// What an event or metric is, as the library that counted describes it.
+struct CounterInfo {
+  CounterKind kind = CounterKind::Event;
+  uint32_t valueKind = 1;  // CUpti_MetricValueKind; events are counts (1)
+  StringId description = 0, domain = 0;
+};
+
+struct CounterValue {
+  StringId name = 0;
+  CounterKind kind = CounterKind::Event;
+  uint32_t instance = spool::kAllInstances;
+  uint64_t count = 0;  // events, and metrics that are whole numbers
+  double number = 0;   // metrics of the other kinds
+};
+
+// One launch of a kernel whose events were counted.
+struct CountedLaunch : EventBase {
+  uint32_t device = 0, context = 0, correlation = 0;
+  StringId kernel = 0;  // mangled
+  std::vector<CounterValue> values;
+};
+
 struct Device {
   uint32_t process = 0, id = 0;
   StringId name = 0;
@@ -128,6 +152,7 @@ struct Process {
   uint64_t dropped = 0;                  // lost by the library or for want of a buffer
   std::map<uint32_t, uint64_t> skipped;  // kind → records that the collector does not keep
   std::vector<std::string> notes;        // what the collector could not do
+  uint32_t passes = 0;                   // that the counters need; 0: nothing was counted
   uint64_t damagedBytes = 0;             // of its spool, that could not be read
   std::map<uint32_t, StringId> threadNames;
 };
@@ -142,6 +167,9 @@ struct Trace {
   std::vector<Synchronization> synchronizations;
   std::vector<MemoryOperation> memoryOperations;
   std::vector<UnifiedMemory> unifiedMemory;
+  std::vector<CountedLaunch> launches;
+  std::map<std::pair<CounterKind, StringId>, CounterInfo> counterInfos;
+  std::vector<std::pair<CounterKind, StringId>> shownCounters;  // those that were asked for, in that order
   std::vector<Device> devices;
   std::vector<Context> contexts;
 

@@ -64,6 +64,20 @@ void Writer::abandon() {
   fd_ = -1;
 }
 
+std::string encodeBlock(BlockType type, std::string_view payload) {
+  BlockHeader header{};
+  header.magic = kBlockMagic;
+  header.type = static_cast<uint16_t>(type);
+  header.payloadSize = static_cast<uint32_t>(payload.size());
+  header.payloadCrc = crc32(payload.data(), payload.size());
+  header.sequence = UINT32_MAX;
+  header.headerCrc = crc32(&header, offsetof(BlockHeader, headerCrc));
+  std::string out(reinterpret_cast<const char*>(&header), sizeof header);
+  out += payload;
+  out.resize(sizeof header + padded(payload.size()));
+  return out;
+}
+
 bool Writer::block(BlockType type, const void* payload, size_t size) {
   if (size > kMaxPayload) {
     failed_.fetch_add(1, std::memory_order_relaxed);

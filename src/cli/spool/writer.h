@@ -49,6 +49,9 @@ class Writer {
   std::vector<unsigned char> pendingStrings_;
 };
 
+// A block for the end of a spool that no writer has open any more.
+std::string encodeBlock(BlockType type, std::string_view payload);
+
 }  // namespace sonde::spool
 
 #endif  // SONDE_CLI_SPOOL_WRITER_H_
