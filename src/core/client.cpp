@@ -52,7 +52,7 @@ void begin(Client& client, const CallerObject& object) {
   client.latencyTimestamps = client.eventTimestamps = client.allSyncRecords = false;
   client.launchAttributes = false;
   client.buffers = nullptr;
-  client.perThreadBuffers = true;
+  client.perThreadBuffers = false;
   client.flushPeriodMs = 0;
   for (uint32_t i = 0; i < kAttributeCount; ++i) client.attributes[i] = kAttributeDefaults[i];
   client.layouts.store(startLayouts());

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <unordered_map>
 #include <unordered_set>
@@ -95,12 +96,15 @@ struct Client {
   std::atomic<const BufferCallbacks*> buffers{nullptr};
   std::atomic<const Layouts*> layouts{nullptr};  // replaced as a whole, never freed
   uint64_t attributes[kAttributeCount] = {};
-  std::atomic<bool> perThreadBuffers{true};
+  // Only where it was asked for: a tool that reads buffers in the order of
+  // their addresses has to find a call before the work that it launched.
+  std::atomic<bool> perThreadBuffers{false};
   std::atomic<uint32_t> flushPeriodMs{0};
 
   // What was reported already, so that an object is reported once. Guarded by
   // reportedMutex.
   std::mutex reportedMutex;
+  std::set<uint64_t> unfinishedReported;  // work that a forced flush told of before its end
   std::unordered_set<uint64_t> reported;  // kind << 32 | id
   struct Allocation {
     uint64_t start, bytes;

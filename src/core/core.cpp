@@ -239,6 +239,11 @@ void collectFinishedWork() {
   if (p != nullptr && has(p, p->collect) && p->collect != nullptr) p->collect();
 }
 
+bool platformKeepsPending() {
+  const SondePlatform* p = attached.load(std::memory_order_acquire);
+  return p != nullptr && has(p, p->pendingWork) && p->pendingWork != nullptr;
+}
+
 void detachUnusedPlatform() {
   const SondePlatform* p = attached.load(std::memory_order_acquire);
   if (p == nullptr || !has(p, p->detachWhenUnused) || p->detachWhenUnused == 0) return;

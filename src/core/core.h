@@ -24,6 +24,8 @@ const SondePlatform* requirePlatform();
 const SondePlatform* attachedPlatform();
 // Has the platform report what it holds back of work that is done.
 void collectFinishedWork();
+// The platform lists unfinished work itself (SondePlatform::pendingWork).
+bool platformKeepsPending();
 // After a client's end: leaves a platform that is not to be kept for nobody.
 void detachUnusedPlatform();
 // Nanoseconds since the epoch on the clock of the platform.

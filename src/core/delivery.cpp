@@ -50,13 +50,8 @@ class Pass {
       : client_(client), lock_(lock), everything_(everything), epoch_(client.epoch) {}
 
   void run() {
-    for (ThreadQueue* queue = client_.queues; queue != nullptr; queue = queue->next) {
-      ++queue->pins;
-      const bool alive = drain(*queue) && (!everything_ || complete(queue->open)) &&
-                         (!queue->threadGone() || queue->records.peek() != nullptr || complete(queue->open));
-      if (!alive) return;
-      --queue->pins;
-    }
+    // Tools find the call before the work that it launched.
+    if (!runOver(false) || !runOver(true)) return;
     if (everything_ && !complete(client_.open)) return;
     while (everything_ && !client_.spares.empty()) {
       OpenBuffer spare = client_.spares.back();
@@ -67,6 +62,18 @@ class Pass {
   }
 
  private:
+  bool runOver(bool ofDevice) {
+    for (ThreadQueue* queue = client_.queues; queue != nullptr; queue = queue->next) {
+      if (queue->ofDevice.load(std::memory_order_relaxed) != ofDevice) continue;
+      ++queue->pins;
+      const bool alive = drain(*queue) && (!everything_ || complete(queue->open)) &&
+                         (!queue->threadGone() || queue->records.peek() != nullptr || complete(queue->open));
+      if (!alive) return false;
+      --queue->pins;
+    }
+    return true;
+  }
+
   // Each returns false when the client ended meanwhile: touch nothing then.
   bool drain(ThreadQueue& queue) {
     client_.dropped += queue.lost.exchange(0, std::memory_order_relaxed);

@@ -30,6 +30,7 @@ struct ThreadQueue {
   OpenBuffer open;              // reader's: with per-thread buffers
   ThreadQueue* next = nullptr;  // reader's: the client's list
   uint32_t pins = 0;            // reader's: deliveries that will come back to it
+  std::atomic<bool> ofDevice{false};  // holds records of device work: delivered after those of calls
   std::atomic<uint32_t> lost{0};    // writer found no memory
   std::atomic<uint32_t> owners{3};  // bit 0 thread, bit 1 client
 

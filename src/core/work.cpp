@@ -2,6 +2,8 @@
 #include "core/work.h"
 
 #include <map>
+#include <mutex>
+#include <set>
 
 #include "core/core.h"
 #include "core/records.h"
@@ -98,14 +100,18 @@ void workEnqueued(void*, SondeWork* work) {
   uint64_t word = decide(*work);
   if (word != 0) {
     const uint64_t number = nextNumber.fetch_add(1, std::memory_order_relaxed) & kNumberMask;
+    word |= number << kNumberShift;
+    if (platformKeepsPending()) {
+      work->listenerWord = word | kDecided;
+      return;
+    }
     Unfinished unfinished{*work, 0};
     unfinished.work.name = intern(work->name);
     unfinished.work.start = unfinished.work.end = 0;
-    unfinished.work.listenerWord = word;
+    unfinished.work.listenerWord = word & kWantedMask;
     Table& table = tableOf(number);
     std::lock_guard lock(table.mutex);
     table.work.emplace(number, unfinished);
-    word |= number << kNumberShift;
   }
   work->listenerWord = word | kDecided;
 }
@@ -115,7 +121,7 @@ void workCompleted(void*, const SondeWork* work) {
                      (work->listenerWord & kDecided) != 0;
   const uint64_t word = noted ? work->listenerWord & ~kDecided : decide(*work);
   if ((word & kWantedMask) == 0) return;
-  if (noted) {
+  if (noted && !platformKeepsPending()) {
     const uint64_t number = word >> kNumberShift;
     Table& table = tableOf(number);
     std::lock_guard lock(table.mutex);
@@ -125,7 +131,9 @@ void workCompleted(void*, const SondeWork* work) {
   for (uint32_t i = 0; i < kMaxClients; ++i) {
     const uint32_t how = (word >> (2 * i)) & 3;
     Client& client = clients()[i];
-    if (how != 0 && client.inUse()) append(thread, client, *work, how == 2);
+    if (how == 0 || !client.inUse()) continue;
+    append(thread, client, *work, how == 2);
+    if (ThreadQueue* queue = thread.queue[i]) queue->ofDevice.store(true, std::memory_order_relaxed);
   }
 }
 
@@ -153,6 +161,24 @@ void reportUnfinished(Client& client) {
   ThreadState& thread = threadState();
   const uint32_t bit = 1u << client.index;
   std::map<uint64_t, SondeWork> found;
+  if (platformKeepsPending()) {
+    struct Visit {
+      Client& client;
+      std::map<uint64_t, SondeWork>& found;
+      std::lock_guard<std::mutex> lock;
+      std::set<uint64_t> still;
+    } visit{client, found, std::lock_guard<std::mutex>(client.reportedMutex), {}};
+    attachedPlatform()->pendingWork(
+        [](void* self, const SondeWork* work) {
+          auto& v = *static_cast<Visit*>(self);
+          if (((work->listenerWord >> (2 * v.client.index)) & 3) == 0) return;
+          const uint64_t number = (work->listenerWord & ~kDecided) >> kNumberShift;
+          v.still.insert(number);
+          if (v.client.unfinishedReported.count(number) == 0) v.found.emplace(number, *work);
+        },
+        &visit);
+    client.unfinishedReported.swap(visit.still);
+  }
   for (unsigned i = 0; i < kTables; ++i) {
     Table& table = tableOf(i);
     std::lock_guard lock(table.mutex);

@@ -367,6 +367,10 @@ typedef struct SondePlatform {
   /* 1: the platform changes the process while a listener is attached; the
    * listener detaches when it has nobody left to report to. */
   uint32_t detachWhenUnused;
+  /* Visits work that is enqueued and not reported, with its listenerWord. A
+   * platform that has it spares the listener a list of its own; NULL: it has
+   * not. The listener calls nothing of the platform from `visit`. */
+  void (*pendingWork)(void (*visit)(void* self, const SondeWork* work), void* self);
 } SondePlatform;
 
 typedef enum SondeInterest {

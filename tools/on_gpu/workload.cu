@@ -383,23 +383,27 @@ int overhead() {
   keepRecords = false;
   empty<<<1, 1>>>();
   launchCost();
-  const double plain = launchCost(), plainCall = callCost();
   CUPTI(cuptiActivityRegisterCallbacks(requested, completed));
-  enable({CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL});
-  launchCost();
-  const double kernelsOnly = launchCost();
-  CUPTI(cuptiActivityFlushAll(0));
-  enable({CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER});
-  launchCost();
-  const double everything = launchCost(), call = callCost();
-  CUPTI(cuptiActivityFlushAll(0));
-  enable({CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER}, false);
-  launchCost();
-  const double off = launchCost();
-  std::printf("launch, ns: plain %.0f; kernels +%.0f; kernels, runtime, driver +%.0f; all off again %+.0f\n", plain,
-              kernelsOnly - plain, everything - plain, off - plain);
-  std::printf("an API record (cudaGetDevice), ns: plain %.0f; +%.0f\n", plainCall, call - plainCall);
-  std::printf("records %zu\n", counted);
+  // Rounds of off, on, off: what else changes meanwhile hits both.
+  auto compare = [](const char* what, std::initializer_list<CUpti_ActivityKind> kinds, auto&& cost) {
+    std::vector<double> off, more;
+    for (int round = 0; round < 5; ++round) {
+      const double before = cost();
+      enable(kinds);
+      cost();
+      const double on = cost();
+      enable(kinds, false);
+      CUPTI(cuptiActivityFlushAll(0));
+      const double after = cost();
+      off.push_back((before + after) / 2);
+      more.push_back(on - (before + after) / 2);
+    }
+    std::printf("%-46s off %6.0f ns, on +%.0f ns\n", what, at(off, 0.5), at(more, 0.5));
+  };
+  compare("a launch: kernels", {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL}, launchCost);
+  compare("a launch: kernels, runtime and driver calls",
+          {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER}, launchCost);
+  compare("cudaGetDevice: runtime calls", {CUPTI_ACTIVITY_KIND_RUNTIME}, callCost);
   return 0;
 }
 

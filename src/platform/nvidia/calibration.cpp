@@ -16,15 +16,16 @@ namespace sonde::platform::nvidia {
 namespace {
 
 constexpr uint64_t kPatience = 20'000'000, kLoading = 2'000'000'000;  // ns
-constexpr uint32_t kPings = 8;
-constexpr unsigned kSpins = 64;  // results that fit the device buffer
+constexpr uint32_t kPings = 24;
+constexpr unsigned kSpins = 128;  // results that fit the device buffer
 
 // Our own module, stream and buffers in a context. Made once, never freed
 // before the context goes.
 struct Bench {
   CUmodule module = nullptr;
   CUfunction spin = nullptr, ping = nullptr;
-  CUstream stream = nullptr;
+  CUstream streams[8] = {};
+  CUstream stream = nullptr;  // the first of them
   CUdeviceptr times = 0;             // kSpins pairs, on the device
   volatile uint32_t* word = nullptr;  // pinned, seen by both
   volatile uint64_t* answers = nullptr;
@@ -64,7 +65,9 @@ bool build(Bench& b) {
   TRY(own.cuModuleGetFunction(&b.ping, b.module, "sonde_ping"));
   int least = 0, greatest = 0;
   if (own.cuCtxGetStreamPriorityRange) own.cuCtxGetStreamPriorityRange(&least, &greatest);
-  TRY(own.cuStreamCreateWithPriority(&b.stream, CU_STREAM_NON_BLOCKING, greatest));
+  for (CUstream& s : b.streams)
+    TRY(own.cuStreamCreateWithPriority(&s, CU_STREAM_NON_BLOCKING, &s == b.streams ? greatest : 0));
+  b.stream = b.streams[0];
   TRY(own.cuMemAlloc(&b.times, kSpins * 16));
   void* pinned = nullptr;
   TRY(own.cuMemHostAlloc(&pinned, 4096, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
@@ -76,10 +79,10 @@ bool build(Bench& b) {
   return true;
 }
 
-bool launchSpin(Bench& b, unsigned index, uint64_t ns) {
+bool launchSpin(Bench& b, CUstream stream, unsigned index, uint64_t ns) {
   CUdeviceptr out = b.times + 16 * index;
   void* params[] = {&out, &ns};
-  TRY(own.cuLaunchKernel(b.spin, 1, 1, 1, 1, 1, 1, 0, b.stream, params, nullptr));
+  TRY(own.cuLaunchKernel(b.spin, 1, 1, 1, 1, 1, 1, 0, stream, params, nullptr));
   return true;
 }
 
@@ -114,8 +117,8 @@ bool ping(Context& context, Bench& b, uint64_t patience) {
       if (heard > asked + patience) answered = false;
     } while (b.answers[i] == 0 && answered);
     if (!answered) break;
-    // The first also waits for the kernel to start.
-    if (i > 0 && heard - asked < bestTrip) {
+    // The first also wait for the kernel to start and for the link to wake.
+    if (i > 3 && heard - asked < bestTrip) {
       bestTrip = heard - asked;
       bestHost = asked + bestTrip / 2;
       bestDevice = b.answers[i];
@@ -127,7 +130,7 @@ bool ping(Context& context, Bench& b, uint64_t patience) {
     return false;
   }
   // A host thread that lost its processor meanwhile has nothing to tell.
-  if (b.bestTrip != 0 && bestTrip > 3 * b.bestTrip + 5'000) return false;
+  if (b.bestTrip != 0 && bestTrip > b.bestTrip + b.bestTrip / 4 + 100) return false;
   if (b.bestTrip == 0 || bestTrip < b.bestTrip) b.bestTrip = bestTrip;
   context.clock.addSample(bestHost, context.clock.relative(bestDevice) - DeviceClock::relativeHost(bestHost));
   return true;
@@ -136,7 +139,7 @@ bool ping(Context& context, Bench& b, uint64_t patience) {
 // An event behind a kernel that tells when it ended.
 bool anchor(Context& context, Bench& b, uint64_t patience) {
   CUevent event = b.anchors[b.nextAnchor];
-  if (!launchSpin(b, 0, 2000)) return false;
+  if (!launchSpin(b, b.stream, 0, 2000)) return false;
   TRY(own.cuEventRecord(event, b.stream));
   if (!waitFor(event, patience)) {
     debug("calibration: the device has no room for a small kernel");
@@ -144,8 +147,7 @@ bool anchor(Context& context, Bench& b, uint64_t patience) {
   }
   TRY(own.cuMemcpyDtoHAsync(b.copy, b.times, 16, b.stream));
   TRY(own.cuStreamSynchronize(b.stream));
-  const TimingConstants& c = timingOf(context.device);
-  context.clock.setAnchor(event, context.clock.relative(b.copy[1]) + c.endIdle);
+  context.clock.setAnchor(event, context.clock.relative(b.copy[1]));
   b.nextAnchor ^= 1;
   return true;
 }
@@ -156,24 +158,25 @@ double middle(std::vector<double>& values) {
 }
 
 struct Run {
-  std::vector<double> start, end;  // device times
-  std::vector<double> stamp;       // of the event behind each
-  std::vector<double> returned;    // when the launch returned, device time
+  // Of each kernel but the first two of its stream.
+  std::vector<double> startAfterReturn, startAfterStamp, endToStamp;
 };
 
-// `n` kernels of `ns`, each followed by an event; idle: each waits for the one
-// before.
-bool measure(Context& context, Bench& b, unsigned n, uint64_t ns, bool idle, Run& run) {
-  std::vector<CUevent> events(n);
-  std::vector<uint64_t> returned(n);
+// `n` kernels of `ns` in each of `streams`, an event behind each. Idle: each
+// waits for the one before; else all are enqueued before the first can run.
+bool measure(Context& context, Bench& b, unsigned streams, unsigned n, uint64_t ns, bool idle, Run& run) {
+  const unsigned all = streams * n;
+  if (all + streams > kSpins) return false;
+  std::vector<CUevent> events(all);
+  std::vector<uint64_t> returned(all);
   for (CUevent& e : events)
     if ((e = context.takeEvent()) == nullptr) return false;
   bool good = true;
-  if (!idle) good = launchSpin(b, kSpins - 1, 400'000);  // lets the queue fill
-  for (unsigned i = 0; i < n && good; ++i) {
-    good = launchSpin(b, i, ns);
+  for (unsigned s = 0; s < streams && !idle && good; ++s) good = launchSpin(b, b.streams[s], all + s, 100'000 + 8'000 * all);
+  for (unsigned i = 0; i < all && good; ++i) {
+    good = launchSpin(b, b.streams[i % streams], i, ns);
     returned[i] = platform::nowNs();
-    good = good && own.cuEventRecord(events[i], b.stream) == CUDA_SUCCESS;
+    good = good && own.cuEventRecord(events[i], b.streams[i % streams]) == CUDA_SUCCESS;
     if (idle && good) {
       good = waitFor(events[i], kLoading);
       const uint64_t until = platform::nowNs() + 20'000;  // truly idle
@@ -181,60 +184,55 @@ bool measure(Context& context, Bench& b, unsigned n, uint64_t ns, bool idle, Run
       }
     }
   }
-  good = good && own.cuMemcpyDtoHAsync(b.copy, b.times, 16 * n, b.stream) == CUDA_SUCCESS &&
-         own.cuStreamSynchronize(b.stream) == CUDA_SUCCESS;
-  for (unsigned i = 0; i < n && good; ++i) {
-    double stamp;
-    if (!(good = context.clock.deviceTime(events[i], &stamp))) break;
-    run.start.push_back(context.clock.relative(b.copy[2 * i]));
-    run.end.push_back(context.clock.relative(b.copy[2 * i + 1]));
-    run.stamp.push_back(stamp);
-    run.returned.push_back(context.clock.toDevice(returned[i]));
+  for (unsigned s = 0; s < streams; ++s) good = good && own.cuStreamSynchronize(b.streams[s]) == CUDA_SUCCESS;
+  good = good && own.cuMemcpyDtoHAsync(b.copy, b.times, 16 * all, b.streams[0]) == CUDA_SUCCESS &&
+         own.cuStreamSynchronize(b.streams[0]) == CUDA_SUCCESS;
+  std::vector<double> stamps(all);
+  for (unsigned i = 0; i < all && good; ++i) {
+    if (!(good = context.clock.deviceTime(events[i], &stamps[i]))) break;
+    if (i < 2 * streams) continue;
+    const double start = context.clock.relative(b.copy[2 * i]);
+    run.startAfterReturn.push_back(start - context.clock.toDevice(returned[i]));
+    run.startAfterStamp.push_back(start - stamps[i - streams]);
+    run.endToStamp.push_back(stamps[i] - context.clock.relative(b.copy[2 * i + 1]));
   }
   for (CUevent e : events) context.giveEvent(e);
   return good;
 }
 
 bool measureConstants(Context& context, Bench& b, TimingConstants& c) {
-  constexpr unsigned kShort = 16, kLong = 6, kQueued = 32;
-  Run brief, longer, queued;
-  if (!measure(context, b, kShort, 2'000, true, brief) || !measure(context, b, kLong, 60'000, true, longer) ||
-      !measure(context, b, kQueued, 5'000, false, queued))
-    return false;
-  std::vector<double> start, startLong, startQueued, end, endLong, endQueued;
-  for (unsigned i = 2; i < kShort; ++i) {
-    start.push_back(brief.start[i] - brief.returned[i]);
-    end.push_back(brief.stamp[i] - brief.end[i]);
-  }
-  for (unsigned i = 1; i < kLong; ++i) {
-    startLong.push_back(longer.start[i] - longer.returned[i]);
-    endLong.push_back(longer.stamp[i] - longer.end[i]);
-  }
-  for (unsigned i = 2; i < kQueued; ++i) {
-    startQueued.push_back(queued.start[i] - queued.stamp[i - 1]);
-    endQueued.push_back(queued.stamp[i] - queued.end[i]);
-  }
+  constexpr unsigned kMeasured[] = {0, 1, 3, 7};  // other streams
+  Run idle, busy[4];
+  if (!measure(context, b, 1, 16, 2'000, true, idle)) return false;
+  for (unsigned k = 0; k < 4; ++k)
+    if (!measure(context, b, kMeasured[k] + 1, k == 0 ? 32 : 12, 20'000, false, busy[k])) return false;
+  const TimingConstants usual;
+  // On a busy machine a measurement may be about something else.
+  auto within = [](double value, double least, double most, double otherwise) {
+    return value >= least && value <= most ? value : otherwise;
+  };
   // Stamps are counted from a single anchor; what its own stamp was off is in
   // all of them.
-  const double off = middle(end);
-  c.startAfterReturn = middle(start);
-  c.startAfterStamp = middle(startQueued) + off;
-  c.endIdle = 0;
-  c.endWaiting = middle(endQueued) - off;
-  // On a busy machine a measurement may be about something else.
-  const TimingConstants usual;
-  auto within = [](double& value, double least, double most, double otherwise) {
-    if (!(value >= least && value <= most)) value = otherwise;
-  };
-  within(c.startAfterReturn, -5e3, 1e5, usual.startAfterReturn);
-  within(c.startAfterStamp, 0, 1e5, usual.startAfterStamp);
-  within(c.endWaiting, -5e3, 1e5, usual.endWaiting);
+  const double off = within(middle(idle.endToStamp), -1e3, 1e3, 0);
+  c.startAfterReturn = within(middle(idle.startAfterReturn), -5e3, 1e5, usual.startAfterReturn);
+  for (unsigned k = 0; k < 4; ++k) {
+    const unsigned others = kMeasured[k];
+    c.startAfterStamp[others] = within(middle(busy[k].startAfterStamp) + off, 0, 1e5, usual.startAfterStamp[others]);
+    c.endToStamp[others] = within(middle(busy[k].endToStamp) - off, -1e3, 1e5, usual.endToStamp[others]);
+    if (k == 0) continue;
+    const unsigned from = kMeasured[k - 1];
+    for (unsigned i = from + 1; i < others; ++i) {
+      const double f = static_cast<double>(i - from) / (others - from);
+      c.startAfterStamp[i] = c.startAfterStamp[from] + f * (c.startAfterStamp[others] - c.startAfterStamp[from]);
+      c.endToStamp[i] = c.endToStamp[from] + f * (c.endToStamp[others] - c.endToStamp[from]);
+    }
+  }
   c.measured = true;
-  debug("device %u: start after return %.0f ns (long %.0f; %.0f to %.0f), after stamp %.0f (%.0f to %.0f); "
-        "end to stamp idle %.0f (%.0f to %.0f), long %.0f, queued %.0f (%.0f to %.0f)",
-        context.device, c.startAfterReturn, middle(startLong), start.front(), start.back(), c.startAfterStamp,
-        startQueued.front(), startQueued.back(), off, end.front(), end.back(), middle(endLong), c.endWaiting,
-        endQueued.front(), endQueued.back());
+  debug("device %u: round trip %llu ns; start after return %.0f; by other busy streams (0 1 3 7): start after stamp "
+        "%.0f %.0f %.0f %.0f, end to stamp %.0f %.0f %.0f %.0f",
+        context.device, static_cast<unsigned long long>(b.bestTrip), c.startAfterReturn, c.startAfterStamp[0],
+        c.startAfterStamp[1], c.startAfterStamp[3], c.startAfterStamp[7], c.endToStamp[0], c.endToStamp[1],
+        c.endToStamp[3], c.endToStamp[7]);
   return true;
 }
 
@@ -268,11 +266,15 @@ void calibrate(Context& context) {
   std::lock_guard lock(b->mutex);
   // The first launches load code: they may take long, and their times say
   // nothing.
-  if (!anchor(context, *b, kLoading) || !ping(context, *b, kLoading) || !ping(context, *b, kLoading) ||
-      !anchor(context, *b, kLoading))
-    return;
+  if (!anchor(context, *b, kLoading) || !ping(context, *b, kLoading)) return;
+  context.clock.forgetSamples();
+  b->bestTrip = 0;
+  if (!ping(context, *b, kLoading) || !anchor(context, *b, kLoading)) return;
   TimingConstants c = timingOf(context.device);
-  if (!c.measured && measureConstants(context, *b, c)) {
+  const bool measured = !c.measured && measureConstants(context, *b, c);
+  for (unsigned i = 1; i < 8; ++i)
+    if (own.cuStreamDestroy != nullptr && b->streams[i] != nullptr) own.cuStreamDestroy(b->streams[i]);
+  if (measured) {
     std::lock_guard guard(state().mutex);
     state().constants[context.device] = c;
   }

@@ -46,6 +46,11 @@ void DeviceClock::addSample(uint64_t host, double offset) {
   samples_[count_++] = {less(host), offset};
 }
 
+void DeviceClock::forgetSamples() {
+  std::lock_guard lock(mutex_);
+  count_ = 0;
+}
+
 double DeviceClock::offsetAt(double host) const {
   if (count_ == 0) return 0;
   const Sample& last = samples_[count_ - 1];
@@ -58,7 +63,7 @@ double DeviceClock::offsetAt(double host) const {
   }
   const Sample& first = samples_[0];
   const double span = last.host - first.host;
-  if (span < 50e6) return last.offset;  // too short for a slope
+  if (span < 350e6) return last.offset;  // too short for a slope
   const double slope = (last.offset - first.offset) / span;
   const Sample& from = host > last.host ? last : first;
   return from.offset + slope * (host - from.host);

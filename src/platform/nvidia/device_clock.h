@@ -17,10 +17,14 @@ namespace sonde::platform::nvidia {
 
 // What lies between stamps and what they mean, ns. Defaults: an H200.
 struct TimingConstants {
-  double startAfterReturn = 2000;  // idle stream: launch returned to kernel start
-  double startAfterStamp = 2900;   // busy stream: stamp of the event before to kernel start
-  double endIdle = 0;              // stamp minus kernel end, event enqueued when the kernel had finished …
-  double endWaiting = 700;         // … and event that waited for it
+  static constexpr unsigned kOthers = 8;  // more busy streams than this count as this many
+  double startAfterReturn = 3500;         // idle stream: launch returned to kernel start
+  // By the number of other streams that are busy: from the stamp of the event
+  // before to the kernel's start, and from the kernel's end to its stamp, both
+  // in a stream whose next work is waiting.
+  double startAfterStamp[kOthers] = {2900, 3040, 3400, 3700, 3800, 3900, 4000, 4000};
+  double endToStamp[kOthers] = {500, 730, 1250, 1800, 2200, 2600, 3000, 3300};
+  // In a stream that was idle before the stamp is that of the end itself.
   bool measured = false;
 };
 
@@ -32,6 +36,7 @@ class DeviceClock {
   void setAnchor(CUevent anchor, double deviceTime);
   // Adds a sample: device time minus host time at a host time.
   void addSample(uint64_t host, double deviceMinusHost);
+  void forgetSamples();
   bool hasAnchor() const;
 
   // Device time of an event of the same context that has happened. False: the
@@ -51,7 +56,7 @@ class DeviceClock {
   uint64_t deviceOrigin_ = 0;
   CUevent anchor_ = nullptr;
   double anchorTime_ = 0;
-  std::array<Sample, 8> samples_{};  // the newest last
+  std::array<Sample, 24> samples_{};  // the newest last
   unsigned count_ = 0;
 };
 

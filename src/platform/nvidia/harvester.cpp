@@ -14,24 +14,24 @@
 #include "platform/nvidia/calibration.h"
 #include "platform/nvidia/calls.h"
 #include "platform/nvidia/hooks.h"
+#include "platform/nvidia/work.h"
 
 namespace sonde::platform::nvidia {
 namespace {
 
-constexpr auto kPollInterval = std::chrono::milliseconds(2);
-constexpr uint64_t kRecalibrateNs = 300'000'000;
-// An event that is stamped this long after the launch returned was enqueued
-// before the work ended.
-constexpr double kWaitedNs = 6'000;
+constexpr auto kPollInterval = std::chrono::milliseconds(4);
+constexpr uint64_t kRecalibrateNs = 100'000'000;
+constexpr size_t kBatch = 1024;  // items of a stream in one round
 
 struct Harvester {
   std::mutex harvestMutex;  // one thread at a time reads events and reports
   std::atomic<bool> stopped{true};
 
   std::mutex sleepMutex;
-  std::condition_variable wake;
+  std::condition_variable wake, done;
   std::atomic<bool> sleeping{false};
   std::atomic<int64_t> pending{0};
+  uint64_t asked = 0, answered = 0;  // collect() calls; guarded by sleepMutex
   std::thread thread;
   std::mutex lifeMutex;
 };
@@ -44,87 +44,161 @@ Harvester& harvester() {
 // gets nothing.
 thread_local bool harvesting = false;
 
-void report(const Item& item) {
-  ListenerUse use;
-  if (use && use->workCompleted) use->workCompleted(use->self, &item.work);
-}
+constexpr double kNever = std::numeric_limits<double>::infinity();
 
-void timesFromHost(Stream& stream, Item& item) {
-  item.work.start = std::max(item.called, stream.lastReported);
-  item.work.end = std::max(item.work.start, item.returned);
-}
+// The finished items of one stream, and what their events say.
+struct Batch {
+  Stream* stream;
+  std::vector<Item> items;
+  size_t finished = 0;
+  int32_t status = 0;  // of the last one, when its event tells of an error
+  struct Times {
+    double start, stamp;  // device time; stamp is NaN when it is not known
+    bool queued;          // the stream had other work until then
+  };
+  std::vector<Times> times;
+  double nextStart = kNever;  // of the first item that is not finished
+};
 
-// The model: DESIGN of times in docs/ARCHITECTURE.md, "Times on a card".
-void setTimes(Stream& stream, Item& item) {
-  const Context& context = *stream.context;
-  const TimingConstants& c = timingOf(context.device);
-  double stamp = 0;
-  if (item.after == nullptr || !context.clock.deviceTime(item.after, &stamp)) {
-    stream.haveLast = false;
-    timesFromHost(stream, item);
-    return;
-  }
-  const double returned = context.clock.toDevice(item.returned);
-  double start = item.synchronous ? context.clock.toDevice(item.called) : returned;
-  start += c.startAfterReturn;
-  double before;
-  if (item.before != nullptr && context.clock.deviceTime(item.before, &before)) {
-    start = std::max(start, before + c.startAfterStamp);
-  } else if (stream.haveLast) {
-    start = std::max(start, stream.lastEnd + c.startAfterStamp);
-  }
-  double end = stamp - (stamp - returned > kWaitedNs ? c.endWaiting : c.endIdle);
-  if (item.synchronous) end = std::min(end, returned);
-  stream.haveLast = true;
-  stream.lastEnd = stamp;
-  start = std::min(start, end);
-  item.work.start = std::max(context.clock.toHost(start), stream.lastReported);
-  item.work.end = std::max(context.clock.toHost(end), item.work.start);
-}
-
-void harvestStream(Context& context, Stream& stream) {
-  for (;;) {
-    Item* item;
-    {
-      std::lock_guard lock(stream.mutex);
-      if (stream.items.empty()) return;
-      item = &stream.items.front();  // stays in place while others are appended
+// Items finish in order: finds the first that has not.
+void findFinished(Context& context, Batch& b) {
+  auto isDone = [&](size_t i) {
+    if (context.dead.load()) return true;
+    // An item without an event is as far as the one before it.
+    while (b.items[i].after == nullptr) {
+      if (i == 0) return true;
+      --i;
     }
-    CUresult result = CUDA_SUCCESS;
-    if (item->after != nullptr && !context.dead.load() &&
-        (result = own.cuEventQuery(item->after)) == CUDA_ERROR_NOT_READY)
-      return;
-    if (context.dead.load() || result != CUDA_SUCCESS) {
-      // The context is gone or broken: the work is over, and when is not known.
-      stream.haveLast = false;
-      timesFromHost(stream, *item);
-      item->work.status = static_cast<uint32_t>(result);
+    const CUresult r = own.cuEventQuery(b.items[i].after);
+    if (r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY) b.status = r;
+    return r != CUDA_ERROR_NOT_READY;
+  };
+  size_t low = 0, high = b.items.size();  // done below low, not done from high on
+  if (high > 0 && isDone(high - 1)) low = high;
+  while (low < high) {
+    const size_t middle = (low + high) / 2;
+    if (isDone(middle)) {
+      low = middle + 1;
     } else {
-      setTimes(stream, *item);
+      high = middle;
     }
-    if (!item->silent) {
-      stream.lastReported = item->work.end;
-      item->work.queued = item->called;
-      item->work.submitted = std::min(item->returned, item->work.start);
-      item->work.queued = std::min(item->work.queued, item->work.submitted);
-      report(*item);
-    }
-    if (!context.dead.load()) {
-      context.giveEvent(item->before);
-      context.giveEvent(item->after);
-    }
-    std::lock_guard lock(stream.mutex);
-    stream.items.pop_front();
-    harvester().pending.fetch_sub(1, std::memory_order_relaxed);
+  }
+  b.finished = low;
+}
+
+// When an item can have started, from the host and from the event before it.
+double startOf(const Context& context, const TimingConstants& c, const Stream& s, const Item& item, bool* queued) {
+  const double idle = context.clock.toDevice(item.synchronous ? item.called : item.returned) + c.startAfterReturn;
+  double before = -kNever;
+  if (item.before != nullptr) {
+    context.clock.deviceTime(item.before, &before);
+  } else if (s.haveLast) {
+    before = s.lastEnd;
+  }
+  const double busy = before + c.startAfterStamp[s.lastOthers];
+  *queued = busy > idle;
+  return std::max(busy, idle);
+}
+
+// How many of the other streams have work at a time.
+unsigned busyAt(const std::vector<Batch>& batches, const Batch& self, double time) {
+  unsigned count = 0;
+  for (const Batch& b : batches) {
+    if (&b == &self) continue;
+    // The first item whose stamp is not before the time.
+    const auto at = std::lower_bound(b.times.begin(), b.times.end(), time,
+                                     [](const Batch::Times& t, double v) { return t.stamp < v; });
+    count += at != b.times.end() ? at->start < time : b.nextStart < time;
+  }
+  return std::min(count, TimingConstants::kOthers - 1);
+}
+
+// The model of docs/ARCHITECTURE.md, "Times on a card".
+void readTimes(Context& context, Batch& b) {
+  const TimingConstants& c = timingOf(context.device);
+  Stream& s = *b.stream;
+  b.times.resize(b.finished);
+  for (size_t i = 0; i < b.finished; ++i) {
+    const Item& item = b.items[i];
+    Batch::Times& t = b.times[i];
+    t.start = startOf(context, c, s, item, &t.queued);
+    t.stamp = std::numeric_limits<double>::quiet_NaN();
+    double stamp;
+    s.haveLast = item.after != nullptr && !context.dead.load() && context.clock.deviceTime(item.after, &stamp);
+    if (s.haveLast) t.stamp = s.lastEnd = stamp;
+  }
+  if (b.finished < b.items.size()) {
+    bool queued;
+    b.nextStart = startOf(context, c, s, b.items[b.finished], &queued);
   }
 }
 
-bool hasItems(Context& context) {
+void report(Context& context, const std::vector<Batch>& batches, Batch& b) {
+  const TimingConstants& c = timingOf(context.device);
+  Stream& s = *b.stream;
+  std::vector<CUevent> events;
+  ListenerUse use;
+  for (size_t i = 0; i < b.finished; ++i) {
+    const Item& item = b.items[i];
+    const Batch::Times& t = b.times[i];
+    SondeWork work;
+    describeItem(s, item, &work);
+    if (t.stamp != t.stamp) {  // the context broke, or the driver had no event
+      work.start = std::max(item.called, s.lastReported);
+      work.end = std::max(work.start, item.returned);
+      work.status = static_cast<uint32_t>(b.status);
+    } else {
+      const unsigned others = busyAt(batches, b, t.stamp);
+      s.lastOthers = others;
+      double end = t.stamp;
+      if (t.queued || others > 0) end -= c.endToStamp[others];
+      if (item.synchronous) end = std::min(end, context.clock.toDevice(item.returned));
+      const double start = std::min(t.start, end);
+      work.start = std::max(context.clock.toHost(start), s.lastReported);
+      work.end = std::max(context.clock.toHost(end), work.start + 1);
+    }
+    s.lastReported = work.end;
+    work.submitted = std::min(item.returned, work.start);
+    work.queued = std::min(item.called, work.submitted);
+    if (use && use->workCompleted) use->workCompleted(use->self, &work);
+    for (CUevent e : {item.before, item.after})
+      if (e != nullptr) events.push_back(e);
+  }
+  std::lock_guard lock(s.mutex);
+  s.items.pop(b.finished);
+  harvester().pending.fetch_sub(static_cast<int64_t>(b.finished), std::memory_order_relaxed);
+  if (context.dead.load()) return;
+  if (s.spare.size() + events.size() <= 2 * kBatch && !s.dead.load()) {
+    s.spare.insert(s.spare.end(), events.begin(), events.end());
+  } else {
+    context.giveEvents(events);
+  }
+}
+
+// True: there may be more that is done.
+bool harvestContext(Context& context) {
+  std::vector<Batch> batches;
   for (Stream* stream : liveStreams(context)) {
     std::lock_guard lock(stream->mutex);
-    if (!stream->items.empty()) return true;
+    if (stream->items.empty()) continue;
+    Batch& b = batches.emplace_back();
+    b.stream = stream;
+    const size_t n = std::min(stream->items.size(), kBatch);
+    b.items.reserve(n);
+    for (size_t i = 0; i < n; ++i) b.items.push_back(stream->items.at(i));
   }
-  return false;
+  if (batches.empty()) return false;
+  const uint64_t sampled = context.clock.lastSample();
+  if (sampled != 0 && !context.dead.load() && platform::nowNs() > sampled + kRecalibrateNs) recalibrate(context);
+  WithContext with(context.handle);
+  bool more = false;
+  for (Batch& b : batches) {
+    findFinished(context, b);
+    more = more || b.finished == kBatch;
+  }
+  for (Batch& b : batches) readTimes(context, b);
+  for (Batch& b : batches) report(context, batches, b);
+  return more;
 }
 
 void harvestAll() {
@@ -135,15 +209,16 @@ void harvestAll() {
   {
     OutsideCapture outside;
     for (Context* context : liveContexts()) {
-      if (!hasItems(*context)) continue;
-      const uint64_t sampled = context->clock.lastSample();
-      if (sampled != 0 && platform::nowNs() > sampled + kRecalibrateNs) recalibrate(*context);
-      WithContext with(context->handle);
-      for (Stream* stream : liveStreams(*context)) harvestStream(*context, *stream);
+      while (harvestContext(*context)) {
+      }
       std::lock_guard streams(context->streamMutex);
       std::erase_if(context->streams, [](Stream* s) {
+        if (!s->dead.load()) return false;
         std::lock_guard items(s->mutex);
-        return s->dead.load() && s->items.empty();
+        if (!s->items.empty()) return false;
+        s->context->giveEvents(s->spare);
+        s->spare.clear();
+        return true;
       });
     }
   }
@@ -153,15 +228,24 @@ void harvestAll() {
 void run() {
   pthread_setname_np(pthread_self(), "sonde-harvest");
   Harvester& h = harvester();
+  std::unique_lock lock(h.sleepMutex);
   while (!h.stopped.load()) {
-    if (h.pending.load(std::memory_order_relaxed) > 0) harvestAll();
-    std::unique_lock lock(h.sleepMutex);
-    if (h.stopped.load()) break;
+    const uint64_t asked = h.asked;
+    if (h.pending.load(std::memory_order_relaxed) > 0) {
+      lock.unlock();
+      harvestAll();
+      lock.lock();
+    }
+    if (h.answered != asked) {
+      h.answered = asked;
+      h.done.notify_all();
+    }
+    auto called = [&] { return h.asked != h.answered || h.stopped.load(); };
     if (h.pending.load() > 0) {
-      h.wake.wait_for(lock, kPollInterval);
+      h.wake.wait_for(lock, kPollInterval, called);
     } else {
       h.sleeping.store(true);
-      h.wake.wait_for(lock, std::chrono::seconds(1), [&] { return h.pending.load() > 0 || h.stopped.load(); });
+      h.wake.wait_for(lock, std::chrono::seconds(1), [&] { return h.pending.load() > 0 || called(); });
       h.sleeping.store(false);
     }
   }
@@ -189,32 +273,58 @@ void stopHarvester() {
     h.stopped.store(true);
   }
   h.wake.notify_all();
+  h.done.notify_all();
   if (h.thread.joinable()) h.thread.join();
+  std::lock_guard harvest(h.harvestMutex);
   for (Context* context : liveContexts())
     for (Stream* stream : liveStreams(*context)) {
       std::lock_guard items(stream->mutex);
       h.pending.fetch_sub(static_cast<int64_t>(stream->items.size()));
-      for (Item& item : stream->items) {
-        context->giveEvent(item.before);
-        context->giveEvent(item.after);
+      for (size_t i = 0; i < stream->items.size(); ++i) {
+        context->giveEvent(stream->items.at(i).before);
+        context->giveEvent(stream->items.at(i).after);
       }
-      stream->items.clear();
+      stream->items.pop(stream->items.size());
       stream->unordered = true;
+      stream->haveLast = false;
     }
 }
 
-void enqueue(Stream& stream, Item&& item) {
+void enqueue(Stream& stream, const Item& item, uint64_t other) {
   Harvester& h = harvester();
   {
     std::lock_guard lock(stream.mutex);
-    stream.items.push_back(std::move(item));
+    stream.items.push(item);
+    stream.unordered = item.after == nullptr;
+    stream.seenOther = other;
   }
   h.pending.fetch_add(1);
   if (h.sleeping.load()) h.wake.notify_one();
 }
 
+void pendingWork(void (*visit)(void* self, const SondeWork* work), void* self) {
+  for (Context* context : liveContexts())
+    for (Stream* stream : liveStreams(*context)) {
+      std::lock_guard lock(stream->mutex);
+      for (size_t i = 0; i < stream->items.size(); ++i) {
+        SondeWork work;
+        describeItem(*stream, stream->items.at(i), &work);
+        visit(self, &work);
+      }
+    }
+}
+
+// The harvester's thread does it: records of device work come from one thread.
 void collect() {
-  if (harvesting) return;
+  Harvester& h = harvester();
+  if (harvesting || h.pending.load() == 0) return;
+  {
+    std::unique_lock lock(h.sleepMutex);
+    const uint64_t mine = ++h.asked;
+    h.wake.notify_one();
+    // A thread that the process has lost (fork, exit) answers nothing.
+    if (h.done.wait_for(lock, std::chrono::seconds(2), [&] { return h.answered >= mine || h.stopped.load(); })) return;
+  }
   harvestAll();
 }
 

@@ -13,7 +13,11 @@ void startHarvester();
 void stopHarvester();
 
 // Takes an item over, as the last of its stream.
-void enqueue(Stream& stream, Item&& item);
+// `other`: the work of the other side of the null stream that it comes after.
+void enqueue(Stream& stream, const Item& item, uint64_t other);
+
+// The work that is not reported yet.
+void pendingWork(void (*visit)(void* self, const SondeWork* work), void* self);
 
 // Reports what has finished by now.
 void collect();

@@ -7,6 +7,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 
 #include "platform/clock.h"
@@ -130,9 +131,16 @@ void enter(SondeApiCall& call, OpenCall& open, uint32_t domain, uint32_t cbid, c
   if (use && use->apiEnter) use->apiEnter(use->self, &call);
 }
 
+// Calls that may make, change or drop the current context.
+bool changesContext(const char* name) {
+  return std::strncmp(name, "cuCtx", 5) == 0 || std::strncmp(name, "cuDevicePrimary", 15) == 0 ||
+         std::strncmp(name, "cudaSetDevice", 13) == 0 || std::strncmp(name, "cudaDeviceReset", 15) == 0 ||
+         std::strncmp(name, "cudaInitDevice", 14) == 0;
+}
+
 void leave(SondeApiCall& call, int32_t* result) {
   call.returnValue = result;
-  fillContext(call);  // the call may have made or changed it
+  if (call.context == nullptr || changesContext(call.functionName)) fillContext(call);
   ListenerUse use;
   if (use && use->apiExit) use->apiExit(use->self, &call);
 }

@@ -5,7 +5,8 @@ namespace sonde::platform::nvidia {
 
 // sonde_spin: writes the device time at its start and at its end, `ns` later.
 // sonde_ping: answers each of `count` steps of a word of the host with the time
-// at which it saw it; leaves at `limit` ns after its start.
+// at which it saw it; leaves at `limit` ns after its start. The time is read
+// behind a branch on the word: beside the load it would be that of the asking.
 const char kCalibrationPtx[] = R"(.version 6.3
 .target sm_50
 .address_size 64
@@ -43,20 +44,22 @@ again:
   cvta.to.global.u64 %r2, %r2;
   add.u64 %r3, %r0, %r3;
   add.u32 %n1, %n0, %n1;
-next:
 wait:
   ld.volatile.global.u32 %n2, [%r1];
+  setp.ge.u32 %p1, %n2, %n0;
+  @%p1 bra seen;
   mov.u64 %r4, %globaltimer;
-  setp.ge.u64 %p0, %r4, %r3;
-  @%p0 bra done;
-  setp.lt.u32 %p1, %n2, %n0;
-  @%p1 bra wait;
+  setp.lt.u64 %p0, %r4, %r3;
+  @%p0 bra wait;
+  bra done;
+seen:
+  mov.u64 %r4, %globaltimer;
   st.volatile.global.u64 [%r2], %r4;
   membar.sys;
   add.u64 %r2, %r2, 8;
   add.u32 %n0, %n0, 1;
   setp.lt.u32 %p2, %n0, %n1;
-  @%p2 bra next;
+  @%p2 bra wait;
 done:
   ret;
 }

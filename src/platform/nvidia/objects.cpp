@@ -106,6 +106,21 @@ CUevent Context::takeEvent() {
   return first;
 }
 
+void Context::giveEvents(const std::vector<CUevent>& some) {
+  std::lock_guard lock(eventMutex);
+  events.insert(events.end(), some.begin(), some.end());
+}
+
+void Context::takeEvents(size_t n, std::vector<CUevent>* out) {
+  CUevent first = takeEvent();  // makes some where there are none
+  if (first == nullptr) return;
+  out->push_back(first);
+  std::lock_guard lock(eventMutex);
+  const size_t more = std::min(n - 1, events.size());
+  out->insert(out->end(), events.end() - static_cast<ptrdiff_t>(more), events.end());
+  events.resize(events.size() - more);
+}
+
 void Context::giveEvent(CUevent event) {
   if (event == nullptr) return;
   std::lock_guard lock(eventMutex);

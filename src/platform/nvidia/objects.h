@@ -9,9 +9,9 @@
 
 #include <cuda.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <mutex>
 #include <vector>
 
@@ -22,14 +22,60 @@ namespace sonde::platform::nvidia {
 
 struct Stream;
 
-// Work that was enqueued, with the events that will give its times.
+struct KernelInfo;
+
+// Work that was enqueued, with the events that will give its times. Small: one
+// is written at each launch, on one core, and read on another.
 struct Item {
-  SondeWork work;
-  CUevent before = nullptr;  // only where the end of the previous item does not tell
-  CUevent after = nullptr;
-  uint64_t called = 0, returned = 0;  // host time around the driver's function
-  bool synchronous = false;           // the function returned when the work was done
-  bool silent = false;                // nobody wants a record of it
+  CUevent before;  // only where the end of the previous item does not tell
+  CUevent after;   // nullptr: its times are not known
+  uint64_t called, returned;  // host time around the driver's function
+  uint64_t listenerWord;
+  const KernelInfo* kernel;
+  uint32_t correlationId;
+  uint8_t kind;         // SondeWorkKind
+  bool synchronous;     // the function returned when the work was done
+  bool isAsync;
+  uint8_t copyKind, srcMemoryKind, dstMemoryKind;
+  union {
+    struct {
+      uint32_t grid[3], block[3], cluster[3];
+      uint32_t dynamicShared, launchType;
+      int32_t priority;
+      uint64_t gridId;
+    } launch;
+    struct {
+      uint64_t bytes;
+      uint32_t value, srcDevice, dstDevice;
+    } copy;
+    uint32_t graphId;
+  };
+};
+
+// A first-in first-out queue that keeps its memory.
+class ItemQueue {
+ public:
+  size_t size() const { return count_; }
+  bool empty() const { return count_ == 0; }
+  const Item& at(size_t i) const { return ring_[(head_ + i) % ring_.size()]; }
+  void push(const Item& item) {
+    if (count_ == ring_.size()) grow();
+    ring_[(head_ + count_++) % ring_.size()] = item;
+  }
+  void pop(size_t n) {
+    head_ = (head_ + n) % std::max<size_t>(ring_.size(), 1);
+    count_ -= n;
+  }
+
+ private:
+  void grow() {
+    std::vector<Item> bigger(std::max<size_t>(64, 2 * ring_.size()));
+    for (size_t i = 0; i < count_; ++i) bigger[i] = at(i);
+    ring_.swap(bigger);
+    head_ = 0;
+  }
+  std::vector<Item> ring_;
+  size_t head_ = 0, count_ = 0;
 };
 
 struct Context {
@@ -54,6 +100,8 @@ struct Context {
   // nullptr: the driver has no more.
   CUevent takeEvent();
   void giveEvent(CUevent event);
+  void giveEvents(const std::vector<CUevent>& some);
+  void takeEvents(size_t n, std::vector<CUevent>* out);
 };
 
 struct Stream {
@@ -67,13 +115,15 @@ struct Stream {
   std::atomic<bool> dead{false};
 
   std::mutex mutex;        // of what follows
-  std::deque<Item> items;  // not yet reported, in order
+  ItemQueue items;         // not yet reported, in order
+  std::vector<CUevent> spare;  // events for the next items
   bool unordered = true;   // something came in between: the last item's end does not say when the next can start
   uint64_t seenOther = 0;  // the count of the other side's work at our last item
 
   // The harvester's.
   bool haveLast = false;
   double lastEnd = 0;        // device time of the last item's event
+  unsigned lastOthers = 0;   // other streams that were busy then
   uint64_t lastReported = 0;  // the end that was reported last
 };
 

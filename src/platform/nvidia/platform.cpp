@@ -306,6 +306,7 @@ const SondePlatform thePlatform = [] {
   p.autoBoost = autoBoost;
   p.collect = collect;
   p.detachWhenUnused = 1;
+  p.pendingWork = pendingWork;
   return p;
 }();
 

@@ -75,8 +75,12 @@ uint32_t copyKind(uint32_t from, uint32_t to) {
   return toArray ? 7 : isHost(to) ? 2 : 8;
 }
 
-void completeKernel(SondeWork& work, const KernelInfo& kernel) {
+uint64_t nextGridId() {
   static std::atomic<uint64_t> grids{0};
+  return grids.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+void completeKernel(SondeWork& work, const KernelInfo& kernel) {
   work.name = kernel.name;
   work.moduleId = kernel.moduleId;
   work.functionId = kernel.functionId;
@@ -84,7 +88,6 @@ void completeKernel(SondeWork& work, const KernelInfo& kernel) {
   work.staticSharedMemory = kernel.staticShared;
   work.sharedMemoryExecuted = kernel.staticShared + work.dynamicSharedMemory;
   work.localMemoryPerThread = kernel.localPerThread;
-  work.gridId = grids.fetch_add(1, std::memory_order_relaxed) + 1;
   work.channelType = 1;  // compute
 }
 
@@ -115,6 +118,46 @@ void completeCopy(WorkCall& call, const Context& context) {
 
 }  // namespace
 
+void describeItem(const Stream& stream, const Item& item, SondeWork* out) {
+  SondeWork& work = *out;
+  const Context& context = *stream.context;
+  work = {};
+  work.size = sizeof work;
+  work.kind = item.kind;
+  work.correlationId = item.correlationId;
+  work.deviceId = context.device;
+  work.contextUid = context.uid;
+  work.context = context.handle;
+  work.streamId = stream.id;
+  work.listenerWord = item.listenerWord;
+  work.isAsync = item.isAsync;
+  work.channelType = 2;  // asynchronous copy
+  switch (item.kind) {
+    case SONDE_WORK_KERNEL:
+      std::copy_n(item.launch.grid, 3, work.grid);
+      std::copy_n(item.launch.block, 3, work.block);
+      std::copy_n(item.launch.cluster, 3, work.cluster);
+      work.dynamicSharedMemory = item.launch.dynamicShared;
+      work.launchType = item.launch.launchType;
+      work.priority = item.launch.priority;
+      work.gridId = item.launch.gridId;
+      completeKernel(work, *item.kernel);
+      break;
+    case SONDE_WORK_GRAPH: work.graphId = item.graphId; work.extraId = item.graphId; break;
+    default:
+      work.copyKind = item.copyKind;
+      work.srcMemoryKind = item.srcMemoryKind;
+      work.dstMemoryKind = item.dstMemoryKind;
+      work.bytes = item.copy.bytes;
+      work.setValue = item.copy.value;
+      work.srcDeviceId = item.copy.srcDevice;
+      work.dstDeviceId = item.copy.dstDevice;
+      work.srcContextUid = work.dstContextUid = context.uid;
+      work.copyCount = 1;
+      break;
+  }
+}
+
 void PendingWork::prepare(uint32_t cbid, bool perThread, const void* params) {
   if (!describeCall(cbid, params, call_)) return;
   Context* context = currentContext();
@@ -139,12 +182,22 @@ void PendingWork::prepare(uint32_t cbid, bool perThread, const void* params) {
   bool ask;
   {
     std::lock_guard lock(stream_->mutex);
+    std::vector<CUevent>& spare = stream_->spare;
+    if (spare.size() < 2) context->takeEvents(16, &spare);
+    auto take = [&] {
+      if (spare.empty()) return CUevent{nullptr};
+      const CUevent event = spare.back();
+      spare.pop_back();
+      return event;
+    };
     other_ = stream_->legacy     ? context->blockingWork.load(std::memory_order_relaxed)
              : stream_->blocking ? context->legacyWork.load(std::memory_order_relaxed)
                                  : 0;
     ask = stream_->unordered || other_ != stream_->seenOther;
+    after_ = take();
+    if (ask) before_ = take();
   }
-  if (ask && (before_ = context->takeEvent()) != nullptr && own.cuEventRecord(before_, handle) != CUDA_SUCCESS) {
+  if (before_ != nullptr && own.cuEventRecord(before_, handle) != CUDA_SUCCESS) {
     context->giveEvent(before_);
     before_ = nullptr;
   }
@@ -156,6 +209,7 @@ void PendingWork::finish(int32_t result, uint64_t called, uint32_t correlation) 
   Context& context = *context_;
   if (result != CUDA_SUCCESS) {
     context.giveEvent(before_);
+    context.giveEvent(after_);
     return;
   }
   SondeWork& work = call_.work;
@@ -172,17 +226,14 @@ void PendingWork::finish(int32_t result, uint64_t called, uint32_t correlation) 
     stream_->unordered = true;
     return;
   }
-  Item item;
+  Item item{};
   if (!instant) {
-    item.after = context.takeEvent();
+    item.after = after_;
     if (item.after != nullptr && own.cuEventRecord(item.after, call_.stream) != CUDA_SUCCESS) {
       context.giveEvent(item.after);
       item.after = nullptr;
     }
     item.before = before_;
-    std::lock_guard lock(stream_->mutex);
-    stream_->unordered = item.after == nullptr;
-    stream_->seenOther = other_;
   }
   work.size = sizeof work;
   work.correlationId = correlation;
@@ -190,8 +241,10 @@ void PendingWork::finish(int32_t result, uint64_t called, uint32_t correlation) 
   work.contextUid = context.uid;
   work.context = context.handle;
   work.streamId = stream_->id;
+  const KernelInfo* kernel = nullptr;
   if (work.kind == SONDE_WORK_KERNEL) {
-    completeKernel(work, kernelInfo(call_.function));
+    kernel = &kernelInfo(call_.function);
+    work.gridId = nextGridId();
     if (work.priority == 0) work.priority = stream_->priority;
   } else if (work.kind == SONDE_WORK_MEMSET) {
     completeCopy(call_, context);
@@ -205,11 +258,36 @@ void PendingWork::finish(int32_t result, uint64_t called, uint32_t correlation) 
       return;
     }
   }
-  item.work = work;
   item.called = called;
   item.returned = returned;
+  item.listenerWord = work.listenerWord;
+  item.correlationId = correlation;
+  item.kind = static_cast<uint8_t>(work.kind);
   item.synchronous = call_.synchronous;
-  enqueue(*stream_, std::move(item));
+  item.isAsync = work.isAsync != 0;
+  switch (work.kind) {
+    case SONDE_WORK_KERNEL:
+      item.kernel = kernel;
+      std::copy_n(work.grid, 3, item.launch.grid);
+      std::copy_n(work.block, 3, item.launch.block);
+      std::copy_n(work.cluster, 3, item.launch.cluster);
+      item.launch.dynamicShared = work.dynamicSharedMemory;
+      item.launch.launchType = work.launchType;
+      item.launch.priority = work.priority;
+      item.launch.gridId = work.gridId;
+      break;
+    case SONDE_WORK_GRAPH: item.graphId = work.graphId; break;
+    default:
+      item.copyKind = static_cast<uint8_t>(work.copyKind);
+      item.srcMemoryKind = static_cast<uint8_t>(work.srcMemoryKind);
+      item.dstMemoryKind = static_cast<uint8_t>(work.dstMemoryKind);
+      item.copy.bytes = work.bytes;
+      item.copy.value = work.setValue;
+      item.copy.srcDevice = work.srcDeviceId;
+      item.copy.dstDevice = work.dstDeviceId;
+      break;
+  }
+  enqueue(*stream_, item, other_);
 }
 
 const char* launchedKernel(uint32_t cbid, const void* params) {

@@ -39,10 +39,13 @@ class PendingWork {
   WorkCall call_;
   Context* context_ = nullptr;  // nullptr: nothing to do
   Stream* stream_ = nullptr;
-  CUevent before_ = nullptr;
+  CUevent before_ = nullptr, after_ = nullptr;
   bool wanted_ = false;
   uint64_t other_ = 0;
 };
+
+// The work of an item; its times are left 0.
+void describeItem(const Stream& stream, const Item& item, SondeWork* work);
 
 // Mangled names of what is launched, for callbacks; nullptr: not a launch.
 const char* launchedKernel(uint32_t cbid, const void* params);       // driver

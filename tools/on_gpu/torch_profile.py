@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A small training loop under torch.profiler: kernels by name and count, and the operator that each belongs to."""
+import collections
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+model = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.ReLU(), torch.nn.Linear(256, 10)).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+x = torch.randn(64, 256, device="cuda")
+y = torch.randint(0, 10, (64,), device="cuda")
+
+
+def step():
+    optimizer.zero_grad()
+    loss = torch.nn.functional.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()
+
+
+for _ in range(3):
+    step()
+torch.cuda.synchronize()
+stream = torch.cuda.Stream()
+with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as run:
+    for _ in range(5):
+        step()
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            x @ x.T
+    x.cpu()
+    torch.cuda.synchronize()
+
+names, links = collections.Counter(), collections.Counter()
+for event in run.events():
+    if event.device_type == torch.autograd.DeviceType.CUDA:
+        names[event.name] += 1
+    # Which operator a buffer request interrupts is chance.
+    for kernel in event.kernels:
+        if event.name != "Activity Buffer Request":
+            links[event.name, kernel.name[:80]] += 1
+for name, count in sorted(names.items()):
+    print("kernel", count, name[:120])
+for (operator, kernel), count in sorted(links.items()):
+    print("link", count, operator, "->", kernel)
