@@ -159,6 +159,7 @@ struct CommandLine {
   RunSettings run;
   ReportCommand report;
   ExportCommand exportOf;
+  ClocksCommand clocks;
   std::string devicesOf = "auto";
   bool devicesJson = false;
   std::string shell;
@@ -189,6 +190,9 @@ struct CommandLine {
                      "unified-memory, graph. With -e or -m the default is gpu")
             ->type_name("LIST")
             ->capture_default_str();
+    r.add_option("--lock-clocks", run.lockClocks, "Lock the clocks of the devices while the application runs")
+        ->check(CLI::IsMember({"base", "boost"}))
+        ->type_name("base|boost");
     r.add_option("-t,--timeout", run.timeout, "Stop the application after so many seconds")
         ->check(CLI::NonNegativeNumber)
         ->type_name("SECONDS");
@@ -222,6 +226,30 @@ struct CommandLine {
     addExportOptions(x, exportOf.exports, "-e,--export,--type");
     addCommonOptions(x, exportOf.common);
     x.add_option("--names", exportOf.names, "Names of kernels")->type_name("full|base|mangled")->capture_default_str();
+
+    CLI::App& k = *app.add_subcommand("clocks", "Show, lock and unlock the clocks of devices");
+    k.footer(
+        "A lock stays until 'sonde clocks unlock', also when this program has ended, and holds for every program.\n"
+        "Unlock frees what 'sonde clocks lock' locked, and nobody else's locks. See also sonde run --lock-clocks.\n\n"
+        "Examples:\n  sonde clocks status\n  sonde clocks lock --mode base --device 0\n  sonde clocks unlock");
+    k.add_option("ACTION", clocks.action, "status, lock or unlock")
+        ->required()
+        ->check(CLI::IsMember({"status", "lock", "unlock"}))
+        ->type_name("");
+    k.add_option("--mode", clocks.mode, "Lock to the base or to the boost clock")
+        ->check(CLI::IsMember({"base", "boost"}))
+        ->capture_default_str();
+    k.add_option("--device,--devices", clocks.devices, "Only these devices, by number")
+        ->delimiter(',')
+        ->expected(1)
+        ->take_all()
+        ->allow_extra_args(false)
+        ->type_name("N,N");
+    k.add_option("--kind", clocks.device, "The software GPU's devices or those of NVIDIA's driver")
+        ->check(CLI::IsMember({"software", "real"}))
+        ->capture_default_str();
+    k.add_flag("--json", clocks.json, "With status: one JSON object a line");
+    addCommonOptions(k, clocks.common);
 
     CLI::App& d = *app.add_subcommand("devices", "List the devices");
     d.footer("Example:\n  sonde devices --json");
@@ -294,6 +322,8 @@ int mainOrThrow(int argc, char** argv) {
     return ready(line.report.common) ? reportCommand(line.report, console) : kOwnFailure;
   if (line.app.got_subcommand("export"))
     return ready(line.exportOf.common) ? exportCommand(line.exportOf, console) : kOwnFailure;
+  if (line.app.got_subcommand("clocks"))
+    return ready(line.clocks.common) ? clocksCommand(line.clocks, console) : kOwnFailure;
   if (line.app.got_subcommand("devices")) return devicesCommand(line.devicesOf, line.devicesJson, console);
   if (line.app.got_subcommand("version")) return versionCommand(console);
   const auto script = completionScript(line.app, line.shell);

@@ -237,5 +237,76 @@ TEST_F(Counters, MovingClocksAreSaid) {
   EXPECT_THAT(sonde({"run", "-e", "warps_launched", "-m", "inst_per_warp", COUNTED}).err, Not(HasSubstr("clocks")));
 }
 
+// ------------------------------------------------------------------ clocks --
+
+std::string clockStatus(const std::string& jsonLine) { return json::parse(jsonLine)["status"].get<std::string>(); }
+
+TEST_F(Counters, ALockStaysUntilUnlockFreesIt) {
+  EXPECT_EQ(clockStatus(sonde({"clocks", "status", "--json"}).out), "unlocked");
+  const Outcome lock = sonde({"clocks", "lock", "--mode", "boost"});
+  EXPECT_EQ(lock.status, 0) << lock.err;
+  EXPECT_THAT(lock.err, HasSubstr("the clocks of device 0 are locked to boost until 'sonde clocks unlock'"));
+  const json locked = json::parse(sonde({"clocks", "status", "--json"}).out);
+  EXPECT_EQ(locked["status"], "locked");
+  EXPECT_THAT(sonde({"clocks", "lock"}).err, HasSubstr("locked already"));
+  // Still at the boost clock: the second lock changed nothing.
+  EXPECT_EQ(json::parse(sonde({"clocks", "status", "--json"}).out)["sm_mhz"], locked["sm_mhz"]);
+  // A run's own lock is none then, and its end frees nothing.
+  EXPECT_EQ(sonde({"run", "-q", "--no-report", "--lock-clocks", "base", COUNTED}).status, 0);
+  EXPECT_EQ(clockStatus(sonde({"clocks", "status", "--json"}).out), "locked");
+  const Outcome unlock = sonde({"clocks", "unlock"});
+  EXPECT_EQ(unlock.status, 0) << unlock.err;
+  EXPECT_THAT(unlock.err, HasSubstr("the clocks of device 0 are unlocked"));
+  EXPECT_EQ(clockStatus(sonde({"clocks", "status", "--json"}).out), "unlocked");
+  EXPECT_THAT(sonde({"clocks", "unlock"}).err, HasSubstr("are not locked"));
+}
+
+TEST_F(Counters, SomebodyElsesLockIsLeftAlone) {
+  fs::create_directories(folder_ + "/state");
+  std::ofstream(folder_ + "/state/clocks-default-0") << "sonde-clocks 1 base 1\n";
+  EXPECT_EQ(clockStatus(sonde({"clocks", "status", "--json"}).out), "locked");
+  const Outcome unlock = sonde({"clocks", "unlock"});
+  EXPECT_EQ(unlock.status, 0);
+  EXPECT_THAT(unlock.err, HasSubstr("were locked by another program; they stay so"));
+  EXPECT_EQ(clockStatus(sonde({"clocks", "status", "--json"}).out), "locked");
+}
+
+TEST_F(Counters, OnlyTheDevicesNamedAreLocked) {
+  environment_["SONDE_DEVICES"] = "default,kepler";
+  EXPECT_EQ(sonde({"clocks", "lock", "--device", "1"}).status, 0);
+  EXPECT_EQ(clockStatus(sonde({"clocks", "status", "--json", "--device", "0"}).out), "unlocked");
+  EXPECT_EQ(clockStatus(sonde({"clocks", "status", "--json", "--device", "1"}).out), "locked");
+  EXPECT_EQ(sonde({"clocks", "unlock"}).status, 0);
+  EXPECT_EQ(clockStatus(sonde({"clocks", "status", "--json", "--device", "1"}).out), "unlocked");
+  EXPECT_EQ(sonde({"clocks", "lock", "--device", "2"}).status, 125);
+}
+
+TEST_F(Counters, RunLocksClocksAndFreesThemHoweverItEnds) {
+  const Outcome o = sonde({"run", "--lock-clocks", "base", "-e", "elapsed_cycles_sm", COUNTED});
+  EXPECT_EQ(o.status, 0) << o.err;
+  EXPECT_THAT(o.err, Not(HasSubstr("moved freely")));
+  EXPECT_EQ(clockStatus(sonde({"clocks", "status", "--json"}).out), "unlocked");
+  // Locked clocks make cycles repeat exactly.
+  const auto cycles = [&] { return csv({"--lock-clocks", "base", "-e", "elapsed_cycles_sm"}); };
+  EXPECT_EQ(cycles(), cycles());
+  EXPECT_EQ(sonde({"run", "-q", "--lock-clocks", "base", COUNTED, "abort"}).status, 128 + SIGABRT);
+  EXPECT_EQ(clockStatus(sonde({"clocks", "status", "--json"}).out), "unlocked");
+  EXPECT_EQ(
+      sonde({"run", "-q", "--lock-clocks", "base", COUNTED, "sleep"}, [](pid_t pid) { ::kill(pid, SIGTERM); }).status,
+      128 + SIGTERM);
+  EXPECT_EQ(clockStatus(sonde({"clocks", "status", "--json"}).out), "unlocked");
+}
+
+TEST_F(Counters, DevicesTellClocksAndLimits) {
+  const json d = json::parse(sonde({"devices", "--device", "software", "--json"}).out);
+  EXPECT_EQ(d["limits"]["warp_size"], 32);
+  EXPECT_EQ(d["limits"]["max_threads_per_block"], 1024);
+  EXPECT_EQ(d["clocks"]["status"], "unlocked");
+  EXPECT_GT(d["clocks"]["sm_mhz"], 0);
+  EXPECT_GT(d["clocks"]["power_limit_mw"], d["clocks"]["power_mw"]);
+  EXPECT_THAT(sonde({"devices", "--device", "software"}).out,
+              AllOf(HasSubstr("clocks: unlocked, SM "), HasSubstr("limits: 32 threads a warp, 1,024 threads a block")));
+}
+
 }  // namespace
 }  // namespace sonde::test

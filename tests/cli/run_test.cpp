@@ -310,7 +310,7 @@ TEST_F(Run, ColoursOnlyWhenWanted) {
 // ---------------------------------------------------------------- the rest --
 
 TEST_F(Run, EachCommandHasHelpWithAnExample) {
-  for (const char* command : {"run", "report", "export", "devices", "version", "completion"}) {
+  for (const char* command : {"run", "report", "export", "clocks", "devices", "version", "completion"}) {
     const Outcome o = sonde({command, "--help"});
     EXPECT_EQ(o.status, 0);
     EXPECT_THAT(o.out, HasSubstr("Example")) << command;
@@ -331,7 +331,7 @@ TEST_F(Run, TheManualNamesEveryOption) {
   std::ifstream in(MANUAL);
   const std::string manual{std::istreambuf_iterator<char>(in), {}};
   ASSERT_FALSE(manual.empty());
-  for (const char* command : {"run", "report", "export", "devices"}) {
+  for (const char* command : {"run", "report", "export", "clocks", "devices"}) {
     std::string help = sonde({command, "--help"}).out;
     help.resize(std::min(help.size(), help.find("Examples:")));
     for (size_t at = help.find("--"); at != std::string::npos; at = help.find("--", at + 2)) {

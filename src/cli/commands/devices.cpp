@@ -4,16 +4,15 @@
 #include <cupti.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
+#include <iterator>
 
+#include "cli/commands/clocks.h"
 #include "cli/commands/console.h"
+#include "cli/commands/gpu_process.h"
 #include "cli/commands/installation.h"
 #include "cli/commands/settings.h"
-#include "cli/exports/exports.h"
 #include "cli/reports/table.h"
 
 #ifndef SONDE_VERSION
@@ -29,80 +28,82 @@ bool find(void* library, const char* name, F& function) {
   return function != nullptr;
 }
 
-struct Driver {
-  CUresult (*init)(unsigned) = nullptr;
-  CUresult (*driverVersion)(int*) = nullptr;
-  CUresult (*count)(int*) = nullptr;
-  CUresult (*get)(CUdevice*, int) = nullptr;
-  CUresult (*name)(char*, int, CUdevice) = nullptr;
-  CUresult (*attribute)(int*, CUdevice_attribute, CUdevice) = nullptr;
-  CUresult (*memory)(size_t*, CUdevice) = nullptr;
-
-  bool load(void* library) {
-    return find(library, "cuInit", init) && find(library, "cuDriverGetVersion", driverVersion) &&
-           find(library, "cuDeviceGetCount", count) && find(library, "cuDeviceGet", get) &&
-           find(library, "cuDeviceGetName", name) && find(library, "cuDeviceGetAttribute", attribute) &&
-           find(library, "cuDeviceTotalMem_v2", memory);
-  }
+struct Limit {
+  const char* key;   // in JSON
+  const char* text;  // with the value in front
+  CUdevice_attribute attribute;
+};
+constexpr Limit kLimits[] = {
+    {"warp_size", "threads a warp", CU_DEVICE_ATTRIBUTE_WARP_SIZE},
+    {"max_threads_per_block", "threads a block", CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK},
+    {"max_threads_per_multiprocessor", "threads an SM", CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR},
+    {"max_blocks_per_multiprocessor", "blocks an SM", CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR},
+    {"registers_per_multiprocessor", "registers an SM", CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR},
+    {"shared_memory_per_multiprocessor", "B of shared memory an SM",
+     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR},
+    {"shared_memory_per_block", "B a block", CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN},
+    {"l2_bytes", "B of L2 cache", CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE},
 };
 
-// Runs in a process of its own: two drivers do not share one.
-int listDevices(const std::string& library, const char* kind, bool json) {
-  ::unsetenv("CUDA_INJECTION64_PATH");
-  void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
-    fmt::print(stderr, "sonde: {}\n", dlerror());
-    return 1;
+// A description of each device, in the process that has the driver.
+bool describeDevices(Gpu& gpu, nlohmann::json* result, std::string* error) {
+  const auto get = gpu.driverFunction<CUresult (*)(int*, CUdevice_attribute, CUdevice)>("cuDeviceGetAttribute");
+  const auto memory = gpu.driverFunction<CUresult (*)(size_t*, CUdevice)>("cuDeviceTotalMem_v2");
+  if (get == nullptr || memory == nullptr) {
+    *error = "the driver lacks functions of the driver API";
+    return false;
   }
-  Driver cu;
-  if (!cu.load(handle)) {
-    fmt::print(stderr, "sonde: {} lacks functions of the driver API\n", library);
-    return 1;
-  }
-  if (const CUresult r = cu.init(0); r != CUDA_SUCCESS) {
-    fmt::print(stderr, "sonde: {}: cuInit fails with error {}\n", library, static_cast<int>(r));
-    return 1;
-  }
-  int count = 0;
-  if (cu.count(&count) != CUDA_SUCCESS) return 1;
-  for (int i = 0; i < count; i++) {
-    CUdevice device = 0;
-    char name[256] = "";
-    size_t bytes = 0;
-    if (cu.get(&device, i) != CUDA_SUCCESS) continue;
-    cu.name(name, sizeof name, device);
-    cu.memory(&bytes, device);
+  *result = nlohmann::json::array();
+  for (int d = 0; d < gpu.deviceCount(); d++) {
     const auto attribute = [&](CUdevice_attribute a) {
       int v = 0;
-      cu.attribute(&v, a, device);
+      get(&v, a, d);
       return v;
     };
-    const int major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
-              minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
-              sms = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
-              clock = attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
-    if (json) {
-      fmt::print(
-          "{{\"kind\":\"{}\",\"id\":{},\"name\":{},\"compute_capability\":\"{}.{}\",\"multiprocessors\":{},"
-          "\"memory_bytes\":{},\"core_clock_khz\":{}}}\n",
-          kind, i, exports::jsonString(name), major, minor, sms, bytes, clock);
-    } else {
-      fmt::print("{:<9} {:>2}  {:<32} {:>4}  {:>4}  {:>11}  {:>9}\n", kind, i, name, fmt::format("{}.{}", major, minor),
-                 sms, reports::formatBytes(static_cast<double>(bytes)), fmt::format("{} MHz", clock / 1000));
-    }
+    size_t bytes = 0;
+    memory(&bytes, d);
+    nlohmann::json limits;
+    for (const Limit& l : kLimits) limits[l.key] = attribute(l.attribute);
+    result->push_back(
+        {{"id", d},
+         {"name", gpu.deviceName(d)},
+         {"compute_capability", fmt::format("{}.{}", attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+                                            attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR))},
+         {"multiprocessors", attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)},
+         {"memory_bytes", bytes},
+         {"core_clock_khz", attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE)},
+         {"memory_clock_khz", attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)},
+         {"limits", std::move(limits)},
+         {"clocks", clockState(gpu, d)}});
   }
-  std::fflush(stdout);
-  return 0;
+  return true;
 }
 
-int inChild(const std::string& library, const char* kind, bool json) {
-  std::fflush(nullptr);
-  const pid_t child = ::fork();
-  if (child < 0) return 1;
-  if (child == 0) ::_exit(listDevices(library, kind, json));
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+bool listDevices(const GpuLibraries& libraries, const char* kind, bool json, Console& console) {
+  nlohmann::json devices;
+  std::string error;
+  if (!inGpuProcess(libraries, describeDevices, &devices, &error)) {
+    console.error(fmt::format("{}: {}", kind, error));
+    return false;
+  }
+  for (nlohmann::json& d : devices) {
+    if (json) {
+      d["kind"] = kind;
+      console.result(d.dump() + "\n");
+      continue;
+    }
+    console.result(fmt::format("{:<9} {:>2}  {:<32} {:>4}  {:>4}  {:>11}  {:>9}\n", kind, d["id"].get<int>(),
+                               d["name"].get<std::string>(), d["compute_capability"].get<std::string>(),
+                               d["multiprocessors"].get<int>(), reports::formatBytes(d["memory_bytes"].get<double>()),
+                               fmt::format("{} MHz", d["core_clock_khz"].get<int>() / 1000)));
+    std::string limits;
+    for (const Limit& l : kLimits)
+      limits += fmt::format("{}{} {}", limits.empty() ? "" : ", ",
+                            reports::formatCount(d["limits"][l.key].get<uint64_t>()), l.text);
+    console.result(
+        fmt::format("              clocks: {}\n              limits: {}\n", describeClocks(d["clocks"]), limits));
+  }
+  return true;
 }
 
 }  // namespace
@@ -113,11 +114,10 @@ int devicesCommand(const std::string& device, bool json, Console& console) {
   if (!json)
     console.result(fmt::format("{:<9} {:>2}  {:<32} {:>4}  {:>4}  {:>11}  {:>9}\n", "Kind", "Id", "Name", "CC", "SMs",
                                "Memory", "Clock"));
-  console.flush();
-  int failures = 0;
-  if (software) failures += inChild(here.softgpu + "/libcuda.so.1", "software", json);
-  if (real) failures += inChild("libcuda.so.1", "real", json);
-  return failures == 0 ? 0 : kOwnFailure;
+  bool good = true;
+  if (software) good = listDevices({here.softgpu + "/libcuda.so.1", here.cupti}, "software", json, console);
+  if (real) good = listDevices({"libcuda.so.1", here.cupti}, "real", json, console) && good;
+  return good ? 0 : kOwnFailure;
 }
 
 int versionCommand(Console& console) {

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "cli/commands/clocks.h"
 #include "cli/commands/console.h"
 #include "cli/commands/counter_catalogue.h"
 #include "cli/commands/counters.h"
@@ -234,6 +235,8 @@ int runCommand(RunSettings& s, Console& console) {
   if (!checkReportSettings(s.report, &error) || !checkExportSettings(s.exports, &error)) return fail();
   const bool counting = !s.events.empty() || !s.metrics.empty();
   const GpuLibraries libraries = librariesFor(s);
+  ClockHold clocks;
+  if (!s.lockClocks.empty() && !clocks.lock(libraries, s.report.devices, s.lockClocks, console, &error)) return fail();
   Catalogue catalogue;
   CounterChoice choice;
   if (counting) {
@@ -282,6 +285,7 @@ int runCommand(RunSettings& s, Console& console) {
     if (counting && pass == 0 && s.replayMode == "application") needed = std::max(1u, passesNeeded(passes[0]));
     if (app.signal != 0) break;
   }
+  clocks.release();
   // The spools' folders are gone by now: a closed pipe may end us while we print.
   if (passes[0].empty()) {
     console.warning(

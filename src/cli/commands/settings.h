@@ -47,6 +47,7 @@ struct RunSettings {
   std::vector<std::string> events, metrics;
   bool queryEvents = false, queryMetrics = false, json = false;
   std::string aggregateMode = "on", replayMode = "kernel", eventCollectionMode = "kernel";
+  std::string lockClocks;   // base, boost; empty: as they are
   bool traceGiven = false;  // --trace is not just its default
   double timeout = 0;
   uint32_t flushMs = 500;
@@ -67,11 +68,21 @@ struct ExportCommand {
   std::vector<std::string> inputs;
 };
 
+struct ClocksCommand {
+  std::string action;               // status, lock, unlock
+  std::string mode = "base";        // of lock
+  std::vector<uint32_t> devices;    // empty: all
+  std::string device = "software";  // or real
+  bool json = false;
+  CommonSettings common;
+};
+
 class Console;
 
 int runCommand(RunSettings& settings, Console& console);
 int reportCommand(ReportCommand& settings, Console& console);
 int exportCommand(ExportCommand& settings, Console& console);
+int clocksCommand(ClocksCommand& settings, Console& console);
 int devicesCommand(const std::string& device, bool json, Console& console);
 int versionCommand(Console& console);
 

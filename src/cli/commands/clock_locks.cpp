@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/commands/clock_locks.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "platform/tools_api.h"
+
+namespace sonde::cli {
+namespace {
+
+std::string stateFolder() {
+  if (const char* folder = std::getenv("SONDE_STATE_DIR"); folder != nullptr && folder[0] != 0) return folder;
+  if (const char* folder = std::getenv("XDG_RUNTIME_DIR"); folder != nullptr && folder[0] != 0)
+    return std::string(folder) + "/sonde";
+  return fmt::format("/tmp/sonde-{}", ::getuid());
+}
+
+std::string key(const std::string& kind, int device) { return fmt::format("{}:{}", kind, device); }
+
+}  // namespace
+
+ClockLocks::~ClockLocks() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+bool ClockLocks::open(std::string* error) {
+  const std::string folder = stateFolder();
+  path_ = folder + "/clock-locks.json";
+  ::mkdir(folder.c_str(), 0700);
+  fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  while (fd_ >= 0 && ::flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
+  }
+  if (fd_ < 0) {
+    *error = fmt::format("{}: {} (SONDE_STATE_DIR names another folder)", path_, std::strerror(errno));
+    return false;
+  }
+  std::string text(1 << 16, '\0');
+  const ssize_t n = ::pread(fd_, text.data(), text.size(), 0);
+  text.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  if (!text.empty()) locks_ = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (locks_.is_object()) return true;
+  *error = fmt::format("{} is damaged; remove it once the clocks are as they should be", path_);
+  return false;
+}
+
+bool ClockLocks::contains(const std::string& kind, int device) const { return locks_.contains(key(kind, device)); }
+
+bool ClockLocks::add(const std::string& kind, int device, const std::string& mode, std::string* error) {
+  locks_[key(kind, device)] = mode;
+  return write(error);
+}
+
+bool ClockLocks::remove(const std::string& kind, int device, std::string* error) {
+  locks_.erase(key(kind, device));
+  return write(error);
+}
+
+bool ClockLocks::write(std::string* error) {
+  const std::string text = locks_.dump() + "\n";
+  if (::ftruncate(fd_, 0) == 0 && ::pwrite(fd_, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()))
+    return true;
+  *error = fmt::format("{}: {}", path_, std::strerror(errno));
+  return false;
+}
+
+bool undoLock(const Gpu& gpu, bool software, int device, std::string* error) {
+  if (software) {
+    const auto find = gpu.driverFunction<SondeToolsGetPlatformFn>(SONDE_TOOLS_GET_PLATFORM_SYMBOL);
+    const SondePlatform* platform = find != nullptr ? find(SONDE_TOOLS_ABI_VERSION) : nullptr;
+    if (platform == nullptr || platform->clockUnlock == nullptr) {
+      *error = "the software GPU's driver is of another release";
+      return false;
+    }
+    const int32_t code = platform->clockUnlock(static_cast<uint32_t>(device));
+    if (code != 0) *error = fmt::format("the clocks of device {} cannot be unlocked: driver error {}", device, code);
+    return code == 0;
+  }
+  void* nvml = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+  const auto function = [&]<typename F>(const char* name, F& f) {
+    f = nvml != nullptr ? reinterpret_cast<F>(dlsym(nvml, name)) : nullptr;
+    return f != nullptr;
+  };
+  int (*init)() = nullptr;
+  int (*byBus)(const char*, void**) = nullptr;
+  int (*reset)(void*) = nullptr;
+  const auto busId = gpu.driverFunction<CUresult (*)(char*, int, CUdevice)>("cuDeviceGetPCIBusId");
+  char bus[64] = "";
+  void* handle = nullptr;
+  if (busId == nullptr || busId(bus, sizeof bus, device) != CUDA_SUCCESS || !function("nvmlInit_v2", init) ||
+      !function("nvmlDeviceGetHandleByPciBusId_v2", byBus) || !function("nvmlDeviceResetGpuLockedClocks", reset) ||
+      init() != 0 || byBus(bus, &handle) != 0) {
+    *error = fmt::format("NVML does not reach device {}", device);
+    return false;
+  }
+  const int code = reset(handle);
+  if (code != 0) *error = fmt::format("the clocks of device {} cannot be unlocked: NVML error {}", device, code);
+  return code == 0;
+}
+
+}  // namespace sonde::cli
