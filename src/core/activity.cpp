@@ -254,6 +254,7 @@ CUptiResult enableKind(Client* client, uint32_t kind, CUcontext context, bool du
   updateWanted();
   startDelivery();
   reportExisting(client, kind, dumpExisting);
+  if (kind == CUPTI_ACTIVITY_KIND_ENVIRONMENT) startSampling(*client);
   return CUPTI_SUCCESS;
 }
 

@@ -54,7 +54,12 @@ void begin(Client& client, const CallerObject& object) {
   client.buffers = nullptr;
   client.perThreadBuffers = false;
   client.flushPeriodMs = 0;
+  client.computeCrc = nullptr;
+  client.enqueued.clear();
+  client.nextSample = 0;
   for (uint32_t i = 0; i < kAttributeCount; ++i) client.attributes[i] = kAttributeDefaults[i];
+  client.deviceBuffers.reset();
+  client.applyAttributes();
   client.layouts.store(startLayouts());
   {
     std::lock_guard lock(client.reportedMutex);
@@ -149,6 +154,7 @@ void finalizeClient(Client* client) {
   if (client == nullptr || !client->inUse()) return;
   const uint32_t generation = client->generation.load();
   client->flushPeriodMs = 0;
+  client->computeCrc = nullptr;
   {
     std::lock_guard lock(registryMutex());
     client->subscription.store(nullptr);
@@ -164,6 +170,15 @@ void finalizeClient(Client* client) {
   if (!client->generation.compare_exchange_strong(expected, generation + 1)) return;  // another thread did
   client->buffers.store(nullptr);
   discardQueues(*client);
+}
+
+void Client::applyAttributes() {
+  deviceBuffers.configure({attributes[CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE],
+                           attributes[CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE_CDP],
+                           attributes[CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT],
+                           attributes[CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_PRE_ALLOCATE_VALUE]});
+  // CUPTI 6.5 has no such attribute and leaves the bytes alone.
+  clearBuffers.store(attributes[CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER] == 0 && !manual6050);
 }
 
 bool Client::reportOnce(uint32_t kind, uint32_t id) {

@@ -16,7 +16,10 @@
 #include <vector>
 
 #include <cupti.h>
+#include <cupti_pcsampling.h>
 
+#include "core/device_buffers.h"
+#include "core/enqueued.h"
 #include "core/generated/callback_names.h"
 #include "core/layouts.h"
 #include "core/thread_state.h"
@@ -99,6 +102,11 @@ struct Client {
   // Only where it was asked for: a tool that reads buffers in the order of
   // their addresses has to find a call before the work that it launched.
   std::atomic<bool> perThreadBuffers{false};
+  std::atomic<bool> clearBuffers{true};  // those handed back, behind the records
+  DeviceBuffers deviceBuffers;
+  // Follows `attributes`, which is guarded by deliveryMutex.
+  void applyAttributes();
+  std::atomic<CUpti_ComputeCrcCallbackFunc> computeCrc{nullptr};
   std::atomic<uint32_t> flushPeriodMs{0};
 
   // What was reported already, so that an object is reported once. Guarded by
@@ -126,6 +134,8 @@ struct Client {
   ThreadQueue* lastQueue = nullptr;
   OpenBuffer open;  // with one buffer for all threads
   std::vector<OpenBuffer> spares;  // asked for by two deliveries at once
+  EnqueuedBuffers enqueued;        // instead of buffer callbacks
+  uint64_t nextSample = 0;         // of the environment; ns of the steady clock, 0: none
   uint64_t dropped = 0;
   std::atomic<bool> wakeRequested{false};
   uint64_t nextFlush = 0;  // ns of the steady clock

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "core/delivery.h"
@@ -65,14 +66,13 @@ void afterForkInParent() {
 }
 void afterForkInChild() {
   currentProcess.store(static_cast<uint32_t>(getpid()));
-  restartDeliveryInChild();
-  forgetOtherThreads();
   if (tlsThreadState != nullptr) {
     for (uint32_t i = 0; i < kMaxClients; ++i) {
-      // Leaked: the list of the client that also owned it is gone.
-      tlsThreadState->queue[i] = nullptr;
+      if (ThreadQueue* queue = std::exchange(tlsThreadState->queue[i], nullptr)) queue->release(ThreadQueue::kThread);
     }
   }
+  restartDeliveryInChild();
+  forgetOtherThreads();
   forgetWork();
   unlockStrings();
   unlockWork();
@@ -117,7 +117,7 @@ uint64_t interestOf(uint64_t kinds) {
 void computeWanted() {
   uint32_t kindMask[kKindCount] = {};
   uint64_t kinds = 0;
-  bool latency = false, byContext = false;
+  bool latency = false, byContext = false, crc = false;
   uint32_t used = 0;
   for (uint32_t i = 0; i < kMaxClients; ++i) {
     const Client& client = clients()[i];
@@ -126,6 +126,7 @@ void computeWanted() {
     const uint64_t any = client.anyKinds.load();
     kinds |= any;
     latency = latency || client.latencyTimestamps.load();
+    crc = crc || client.computeCrc.load() != nullptr;
     byContext = byContext || client.contexts.load() != nullptr;
     for (uint32_t kind = 1; kind < kKindCount; ++kind) {
       if (any & kindBit(kind)) kindMask[kind] |= 1u << i;
@@ -150,6 +151,7 @@ void computeWanted() {
     }
   }
   uint64_t interest = interestOf(kinds);
+  if (crc) interest |= SONDE_INTEREST_RESOURCE;               // modules that are loaded
   if (byContext) interest |= SONDE_INTEREST_RESOURCE;         // the settings go with their context
   if (events::active()) interest |= SONDE_INTEREST_RESOURCE;  // contexts that go take their event groups along
   for (uint32_t domain = CUPTI_CB_DOMAIN_RESOURCE; domain < kDomainCount; ++domain) {

@@ -85,6 +85,13 @@ class Pass {
       if (buffer.data == nullptr) {
         const BufferCallbacks* callbacks = client_.buffers.load(std::memory_order_acquire);
         if (callbacks == nullptr) {
+          if (client_.enqueued.used()) {
+            if (!client_.enqueued.put(record, *client_.layouts.load(std::memory_order_acquire))) ++client_.dropped;
+            uint32_t kind;
+            std::memcpy(&kind, record, sizeof kind);
+            queue.records.pop(newestSize(kind));
+            continue;
+          }
           if (queue.records.chunks() <= kUnregisteredChunks) break;
           dropOldest(queue);
           continue;
@@ -157,6 +164,9 @@ class Pass {
     if (callbacks == nullptr) return true;
     lock_.unlock();
     ThreadState& thread = threadState();
+    if (client_.clearBuffers.load(std::memory_order_relaxed)) {
+      std::memset(full.data + full.used, 0, full.size - full.used);
+    }
     thread.inClient[client_.index].fetch_add(1);
     callbacks->complete(nullptr, 0, full.data, full.size, full.used);
     thread.inClient[client_.index].fetch_sub(1);
@@ -207,6 +217,35 @@ uint64_t steadyNow() {
   return static_cast<uint64_t>(t.tv_sec) * 1000000000u + static_cast<uint64_t>(t.tv_nsec);
 }
 
+uint64_t samplePeriod() {
+  static const uint64_t period = [] {
+    const char* text = std::getenv("SONDE_ENVIRONMENT_PERIOD_MS");
+    return text != nullptr && *text != 0 ? static_cast<uint64_t>(std::strtoul(text, nullptr, 10)) : 1000;
+  }();
+  return period * 1000000u;
+}
+
+// Samples the environment for clients that want it; the time of the next
+// sample, or 0 for none.
+uint64_t samplesDue() {
+  uint64_t next = 0;
+  const uint32_t kind = CUPTI_ACTIVITY_KIND_ENVIRONMENT;
+  for (uint32_t mask = wantedKinds[kind].load(); mask != 0; mask &= mask - 1) {
+    Client& client = clients()[__builtin_ctz(mask)];
+    const uint64_t time = steadyNow();
+    bool due = false;
+    {
+      std::lock_guard lock(client.deliveryMutex);
+      if (client.nextSample == 0) continue;
+      due = client.nextSample <= time;
+      if (due) client.nextSample = time + samplePeriod();
+      if (next == 0 || client.nextSample < next) next = client.nextSample;
+    }
+    if (due && client.inUse() && !deliverer().exiting.load()) reportExisting(&client, kind, true);
+  }
+  return next;
+}
+
 // Flushes what is due; the time of the next flush, or 0 for none.
 uint64_t flushDue() {
   uint64_t next = 0;
@@ -231,7 +270,8 @@ uint64_t flushDue() {
 void* deliveryMain(void*) {
   Deliverer& d = deliverer();
   while (!d.exiting.load()) {
-    const uint64_t next = flushDue();
+    uint64_t next = samplesDue();
+    if (const uint64_t flush = flushDue(); next == 0 || (flush != 0 && flush < next)) next = flush;
     if (next == 0) {
       while (sem_wait(&d.wake) != 0) {
       }
@@ -322,6 +362,14 @@ void wakeDelivery(Client& client) {
 
 void delivererReschedule() { sem_post(&deliverer().wake); }
 
+void startSampling(Client& client) {
+  {
+    std::lock_guard lock(client.deliveryMutex);
+    client.nextSample = samplePeriod() == 0 ? 0 : steadyNow() + samplePeriod();
+  }
+  delivererReschedule();
+}
+
 void startDelivery() {
   Deliverer& d = deliverer();
   std::lock_guard lock(d.mutex);
@@ -357,6 +405,7 @@ void discardQueues(Client& client) {
   client.lastQueue = nullptr;
   client.open = {};
   client.spares.clear();
+  client.enqueued.clear();
   client.dropped = 0;
   client.deliverAgain = client.deliverAgainAll = false;
 }
@@ -382,9 +431,17 @@ void restartDeliveryInChild() {
     Client& client = clients()[i];
     // The parent delivers what was recorded before the fork.
     ++client.epoch;
-    client.queues = client.lastQueue = nullptr;
+    // The threads that wrote the queues do not exist here.
+    while (ThreadQueue* queue = client.queues) {
+      client.queues = queue->next;
+      queue->owners.store(ThreadQueue::kClient);
+      queue->release(ThreadQueue::kClient);
+    }
+    client.lastQueue = nullptr;
     client.open = {};
     client.spares.clear();
+    client.enqueued.clear();
+    client.deviceBuffers.forgetInChild();
     client.dropped = 0;
     if (client.deliverer != std::this_thread::get_id()) client.deliverer = std::thread::id();
     new (&client.delivererGone) std::condition_variable;

@@ -32,6 +32,9 @@ uint64_t takeDropped(Client& client);
 void wakeDelivery(Client& client);
 // The delivery thread exists only once this was called.
 void startDelivery();
+// From now on the client gets samples of the environment every
+// SONDE_ENVIRONMENT_PERIOD_MS (default 1000, 0: none), while it has the kind on.
+void startSampling(Client& client);
 // A client changed its flush period.
 void delivererReschedule();
 

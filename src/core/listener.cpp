@@ -116,13 +116,13 @@ inline void recordCall(ThreadState& thread, Client& client, const SondeApiCall& 
       !client.kindOn(kind, static_cast<CUcontext>(call.context))) {
     return;
   }
-  auto* record = static_cast<CUpti_ActivityAPI*>(client.reserve(thread, sizeof(CUpti_ActivityAPI)));
-  if (record == nullptr) return;
   uint64_t start = call.enterTime;
   if (ClientClock* clock = client.clock.load(std::memory_order_acquire)) [[unlikely]] {
     end = clock->read();
     start = frame != nullptr && frame->start[client.index] != 0 ? frame->start[client.index] : clock->convert(start);
   }
+  auto* record = static_cast<CUpti_ActivityAPI*>(client.reserve(thread, sizeof(CUpti_ActivityAPI)));
+  if (record == nullptr) return;
   record->kind = static_cast<CUpti_ActivityKind>(kind);
   record->cbid = call.cbid;
   record->start = start;
@@ -295,7 +295,21 @@ void callResource(const SondeResource& event) {
   dispatchEvent(CUPTI_CB_DOMAIN_RESOURCE, cbid, &data);
 }
 
+// Clients with a checksum of their own see every image that is loaded.
+void computeCrcs(const SondeResource& event) {
+  ThreadState& thread = threadState();
+  for (uint32_t i = 0; i < kMaxClients; ++i) {
+    Client& client = clients()[i];
+    if (!client.inUse()) continue;
+    thread.inClient[i].fetch_add(1);
+    uint64_t crc = 0;
+    if (CUpti_ComputeCrcCallbackFunc function = client.computeCrc.load()) function(event.image, event.imageSize, &crc);
+    thread.inClient[i].fetch_sub(1);
+  }
+}
+
 void resource(void*, const SondeResource* event) {
+  if (event->event == SONDE_RESOURCE_MODULE_LOADED) computeCrcs(*event);
   recordResource(*event);
   callResource(*event);
   if (event->event == SONDE_RESOURCE_CONTEXT_DESTROY_STARTING) {

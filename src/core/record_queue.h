@@ -19,7 +19,7 @@ class RecordQueue {
   RecordQueue(const RecordQueue&) = delete;
   RecordQueue& operator=(const RecordQueue&) = delete;
   ~RecordQueue() {
-    freeChain(head_);
+    freeChain(head_ != nullptr ? head_ : first_.load(std::memory_order_relaxed));
     freeChain(recycled_.load(std::memory_order_relaxed));
     freeChain(spare_);
   }

@@ -85,6 +85,37 @@ CUpti_ActivityKernel10 kernelRecord(const Client& client, const SondeWork& work,
   return r;
 }
 
+CUpti_ActivityCdpKernel cdpKernelRecord(const Client& client, const SondeWork& work) {
+  const CUpti_ActivityKernel10 k = kernelRecord(client, work, CUPTI_ACTIVITY_KIND_CDP_KERNEL);
+  CUpti_ActivityCdpKernel r{};
+  r.kind = k.kind;
+  r.cacheConfig.both = k.cacheConfig.both;
+  r.sharedMemoryConfig = k.sharedMemoryConfig;
+  r.registersPerThread = k.registersPerThread;
+  r.start = k.start;
+  r.end = k.end;
+  r.completed = k.completed;
+  r.queued = k.queued;
+  r.submitted = k.submitted;
+  r.deviceId = k.deviceId;
+  r.contextId = k.contextId;
+  r.streamId = k.streamId;
+  r.gridX = k.gridX, r.gridY = k.gridY, r.gridZ = k.gridZ;
+  r.blockX = k.blockX, r.blockY = k.blockY, r.blockZ = k.blockZ;
+  r.staticSharedMemory = k.staticSharedMemory;
+  r.dynamicSharedMemory = k.dynamicSharedMemory;
+  r.localMemoryPerThread = k.localMemoryPerThread;
+  r.localMemoryTotal = k.localMemoryTotal;
+  r.correlationId = k.correlationId;
+  r.gridId = k.gridId;
+  r.parentGridId = static_cast<int64_t>(work.parentGridId);
+  r.parentBlockX = work.parentBlock[0];
+  r.parentBlockY = work.parentBlock[1];
+  r.parentBlockZ = work.parentBlock[2];
+  r.name = k.name;
+  return r;
+}
+
 CUpti_ActivityMemcpy6 memcpyRecord(const Client& client, const SondeWork& work) {
   CUpti_ActivityMemcpy6 r{};
   r.kind = CUPTI_ACTIVITY_KIND_MEMCPY;

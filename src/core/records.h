@@ -13,6 +13,8 @@ namespace sonde::core {
 
 // `kind` is KERNEL or CONCURRENT_KERNEL.
 CUpti_ActivityKernel10 kernelRecord(const Client& client, const SondeWork& work, CUpti_ActivityKind kind);
+// Of a kernel that a kernel launched.
+CUpti_ActivityCdpKernel cdpKernelRecord(const Client& client, const SondeWork& work);
 CUpti_ActivityMemcpy6 memcpyRecord(const Client& client, const SondeWork& work);
 CUpti_ActivityMemcpyPtoP4 peerCopyRecord(const Client& client, const SondeWork& work);
 CUpti_ActivityMemset4 memsetRecord(const Client& client, const SondeWork& work);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/core.h"
+#include "core/delivery.h"
 #include "core/records.h"
 #include "core/strings.h"
 
@@ -16,12 +17,14 @@ uint32_t on(const Client& client, const SondeWork& work, uint32_t kind) {
   return client.kindOn(kind, static_cast<CUcontext>(work.context)) ? kind : 0;
 }
 
+bool isCdp(const SondeWork& work) { return work.kind == SONDE_WORK_KERNEL && work.parentGridId != 0; }
+
 // The kind of record that the client wants of the work; 0: none.
 uint32_t wantedKind(const Client& client, const SondeWork& work) {
   switch (work.kind) {
     case SONDE_WORK_KERNEL:
       if (on(client, work, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)) return CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
-      return on(client, work, CUPTI_ACTIVITY_KIND_KERNEL);
+      return isCdp(work) ? 0 : on(client, work, CUPTI_ACTIVITY_KIND_KERNEL);
     case SONDE_WORK_MEMCPY: return on(client, work, CUPTI_ACTIVITY_KIND_MEMCPY);
     case SONDE_WORK_MEMCPY_PEER: return on(client, work, CUPTI_ACTIVITY_KIND_MEMCPY2);
     case SONDE_WORK_MEMSET: return on(client, work, CUPTI_ACTIVITY_KIND_MEMSET);
@@ -46,18 +49,45 @@ uint32_t candidates(const SondeWork& work) {
 }
 
 // listenerWord: two bits per client (0 not wanted, 1 wanted, 2 wanted as
-// KERNEL), above them the number of the work among the unfinished; bit 63 says
+// KERNEL, 3 wanted without times: no room in the device buffers), above them the number of the work among the unfinished; bit 63 says
 // that it was decided at the enqueueing.
 constexpr uint64_t kDecided = uint64_t{1} << 63;
 constexpr unsigned kNumberShift = 2 * kMaxClients;
 constexpr uint64_t kWantedMask = (uint64_t{1} << kNumberShift) - 1;
 constexpr uint64_t kNumberMask = (kDecided - 1) >> kNumberShift;
 
-uint64_t decide(const SondeWork& work) {
+enum How : uint64_t { kUnwanted = 0, kWanted = 1, kAsKernel = 2, kUntimed = 3 };
+
+// Takes a slot of the client's device buffers.
+uint64_t reserveRoom(Client& client, const SondeWork& work, uint64_t how) {
+  if (isCdp(work)) {
+    if (how == kWanted && client.deviceBuffers.takeCdp(work.contextUid)) return kWanted;
+    if (how == kWanted) {
+      std::lock_guard lock(client.deliveryMutex);
+      ++client.dropped;
+    }
+    return kUnwanted;
+  }
+  // Kernels of kind KERNEL always have their times.
+  return client.deviceBuffers.take(work.contextUid, how == kAsKernel) ? how : uint64_t{kUntimed};
+}
+
+void returnRoom(Client& client, const SondeWork& work) {
+  if (isCdp(work)) {
+    client.deviceBuffers.releaseCdp(work.contextUid);
+  } else if (client.deviceBuffers.release(work.contextUid)) {
+    wakeDelivery(client);
+  }
+}
+
+uint64_t decide(const SondeWork& work, bool enqueueing) {
   uint64_t word = 0;
   forEachClient(candidates(work), [&](Client& client) {
     const uint32_t kind = wantedKind(client, work);
-    if (kind != 0) word |= uint64_t{kind == CUPTI_ACTIVITY_KIND_KERNEL ? 2u : 1u} << (2 * client.index);
+    if (kind == 0) return;
+    uint64_t how = kind == CUPTI_ACTIVITY_KIND_KERNEL ? kAsKernel : kWanted;
+    if (enqueueing) how = reserveRoom(client, work, how);
+    word |= how << (2 * client.index);
   });
   return word;
 }
@@ -65,6 +95,10 @@ uint64_t decide(const SondeWork& work) {
 void append(ThreadState& thread, Client& client, const SondeWork& work, bool asKernel) {
   switch (work.kind) {
     case SONDE_WORK_KERNEL:
+      if (isCdp(work)) {
+        client.append(thread, cdpKernelRecord(client, work));
+        break;
+      }
       client.append(thread, kernelRecord(client, work,
                                          asKernel ? CUPTI_ACTIVITY_KIND_KERNEL : CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
       break;
@@ -93,13 +127,22 @@ Table& tableOf(uint64_t number) {
   return tables[number % kTables];
 }
 std::atomic<uint64_t> nextNumber{1};
+static_assert(sizeof(std::pair<uint64_t, Unfinished>) + 4 * sizeof(void*) <= DeviceBuffers::kSlotBytes);
 
 }  // namespace
 
+namespace {
+// Some client has a slot for it: not all are without or untimed.
+bool hasRoom(uint64_t word) {
+  constexpr uint64_t kLow = kWantedMask / 3;
+  return ((word ^ word >> 1) & kLow) != 0;
+}
+}  // namespace
+
 void workEnqueued(void*, SondeWork* work) {
-  uint64_t word = decide(*work);
-  if (word != 0) {
-    const uint64_t number = nextNumber.fetch_add(1, std::memory_order_relaxed) & kNumberMask;
+  uint64_t word = decide(*work, true);
+  if (hasRoom(word)) {
+    const uint64_t number = nextNumber.fetch_add(1, std::memory_order_relaxed) % kNumberMask + 1;
     word |= number << kNumberShift;
     if (platformKeepsPending()) {
       work->listenerWord = word | kDecided;
@@ -119,9 +162,9 @@ void workEnqueued(void*, SondeWork* work) {
 void workCompleted(void*, const SondeWork* work) {
   const bool noted = work->size >= offsetof(SondeWork, listenerWord) + sizeof work->listenerWord &&
                      (work->listenerWord & kDecided) != 0;
-  const uint64_t word = noted ? work->listenerWord & ~kDecided : decide(*work);
+  const uint64_t word = noted ? work->listenerWord & ~kDecided : decide(*work, false);
   if ((word & kWantedMask) == 0) return;
-  if (noted && !platformKeepsPending()) {
+  if (noted && word >> kNumberShift != 0 && !platformKeepsPending()) {
     const uint64_t number = word >> kNumberShift;
     Table& table = tableOf(number);
     std::lock_guard lock(table.mutex);
@@ -131,8 +174,15 @@ void workCompleted(void*, const SondeWork* work) {
   for (uint32_t i = 0; i < kMaxClients; ++i) {
     const uint32_t how = (word >> (2 * i)) & 3;
     Client& client = clients()[i];
-    if (how == 0 || !client.inUse()) continue;
-    append(thread, client, *work, how == 2);
+    if (how == kUnwanted || !client.inUse()) continue;
+    if (how == kUntimed) {
+      SondeWork untimed = *work;
+      untimed.start = untimed.end = untimed.queued = untimed.submitted = 0;
+      append(thread, client, untimed, false);
+    } else {
+      append(thread, client, *work, how == kAsKernel);
+      if (noted) returnRoom(client, *work);
+    }
     if (ThreadQueue* queue = thread.queue[i]) queue->ofDevice.store(true, std::memory_order_relaxed);
   }
 }
@@ -171,7 +221,8 @@ void reportUnfinished(Client& client) {
     attachedPlatform()->pendingWork(
         [](void* self, const SondeWork* work) {
           auto& v = *static_cast<Visit*>(self);
-          if (((work->listenerWord >> (2 * v.client.index)) & 3) == 0) return;
+          const uint64_t how = (work->listenerWord >> (2 * v.client.index)) & 3;
+          if (how == kUnwanted || how == kUntimed) return;
           const uint64_t number = (work->listenerWord & ~kDecided) >> kNumberShift;
           v.still.insert(number);
           if (v.client.unfinishedReported.count(number) == 0) v.found.emplace(number, *work);
@@ -183,7 +234,8 @@ void reportUnfinished(Client& client) {
     Table& table = tableOf(i);
     std::lock_guard lock(table.mutex);
     for (auto& [number, unfinished] : table.work) {
-      if (((unfinished.work.listenerWord >> (2 * client.index)) & 3) == 0 || (unfinished.reported & bit) != 0) continue;
+      const uint64_t how = (unfinished.work.listenerWord >> (2 * client.index)) & 3;
+      if (how == kUnwanted || how == kUntimed || (unfinished.reported & bit) != 0) continue;
       unfinished.reported |= bit;
       found.emplace(number, unfinished.work);
     }

@@ -36,6 +36,7 @@ CUptiResult registerCallbacks(Client* client, CUpti_BuffersCallbackRequestFunc r
     client->layouts.store(chosen);
     client->attributes[CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE] = 4194304;
     client->attributes[CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT] = 4;
+    client->applyAttributes();
   }
   const BufferCallbacks* now = client->buffers.load();
   if (now == nullptr || now->request != requested || now->complete != completed) {
@@ -44,6 +45,23 @@ CUptiResult registerCallbacks(Client* client, CUpti_BuffersCallbackRequestFunc r
     client->buffers.store(callbacks);
   }
   startDelivery();
+  return CUPTI_SUCCESS;
+}
+
+// No record is smaller.
+constexpr size_t kSmallestRecord = 24;
+
+// The queue of enqueued buffers that is meant, by the id of its context.
+CUptiResult queueOf(const Client* client, CUcontext context, uint32_t streamId, uint32_t* contextId) {
+  if (client->buffers.load() != nullptr) {
+    return fail(CUPTI_ERROR_INVALID_OPERATION, "buffer callbacks are registered: there are no queues of buffers any more");
+  }
+  if (context == nullptr) {
+    if (streamId == 0) return CUPTI_SUCCESS;
+    return fail(CUPTI_ERROR_INVALID_PARAMETER, "stream %u needs a context", streamId);
+  }
+  if (const CUptiResult bad = checkContext(context); bad != CUPTI_SUCCESS) return bad;
+  requirePlatform()->contextId(context, contextId);
   return CUPTI_SUCCESS;
 }
 
@@ -184,16 +202,22 @@ CUptiResult CUPTIAPI cuptiActivityGetNextRecord(uint8_t* buffer, size_t validBuf
   return CUPTI_SUCCESS;
 }
 
-// The calls that came before the callbacks. This library hands buffers over
-// through callbacks only.
+// The calls that came before the callbacks.
 CUptiResult CUPTIAPI cuptiActivityEnqueueBuffer(CUcontext context, uint32_t streamId, uint8_t* buffer,
                                                 size_t bufferSizeBytes) {
-  if (buffer == nullptr) return fail(CUPTI_ERROR_INVALID_PARAMETER, "buffer is NULL");
-  const Client* client = existingClient(SONDE_CALLER());
-  if (client != nullptr && client->buffers.load() != nullptr) {
-    return fail(CUPTI_ERROR_INVALID_OPERATION, "buffer callbacks are registered: buffers cannot be enqueued any more");
+  if (buffer == nullptr || reinterpret_cast<uintptr_t>(buffer) % ACTIVITY_RECORD_ALIGNMENT != 0) {
+    return fail(CUPTI_ERROR_INVALID_PARAMETER, "buffer %p is not an address aligned to %d", static_cast<void*>(buffer),
+                ACTIVITY_RECORD_ALIGNMENT);
   }
-  return fail(CUPTI_ERROR_NOT_SUPPORTED, "enqueued buffers are not supported: use cuptiActivityRegisterCallbacks");
+  if (bufferSizeBytes < kSmallestRecord) {
+    return fail(CUPTI_ERROR_INVALID_PARAMETER, "%zu bytes hold no record", bufferSizeBytes);
+  }
+  SONDE_CLIENT(client);
+  uint32_t id = 0;
+  if (const CUptiResult bad = queueOf(client, context, streamId, &id); bad != CUPTI_SUCCESS) return bad;
+  std::lock_guard lock(client->deliveryMutex);
+  client->enqueued.enqueue(id, streamId, buffer, bufferSizeBytes);
+  return CUPTI_SUCCESS;
 }
 
 CUptiResult CUPTIAPI cuptiActivityDequeueBuffer(CUcontext context, uint32_t streamId, uint8_t** buffer,
@@ -201,20 +225,30 @@ CUptiResult CUPTIAPI cuptiActivityDequeueBuffer(CUcontext context, uint32_t stre
   if (buffer == nullptr || validBufferSizeBytes == nullptr) {
     return fail(CUPTI_ERROR_INVALID_PARAMETER, "buffer or validBufferSizeBytes is NULL");
   }
-  const Client* client = existingClient(SONDE_CALLER());
-  if (client != nullptr && client->buffers.load() != nullptr) {
-    return fail(CUPTI_ERROR_INVALID_OPERATION, "buffer callbacks are registered: buffers cannot be dequeued any more");
-  }
-  return fail(CUPTI_ERROR_QUEUE_EMPTY, "no buffer was enqueued");
+  SONDE_CLIENT(client);
+  uint32_t id = 0;
+  if (const CUptiResult bad = queueOf(client, context, streamId, &id); bad != CUPTI_SUCCESS) return bad;
+  collectFinishedWork();
+  deliver(*client, Deliver::kFullBuffers);
+  std::lock_guard lock(client->deliveryMutex);
+  if (client->enqueued.dequeue(id, streamId, buffer, validBufferSizeBytes)) return CUPTI_SUCCESS;
+  return fail(CUPTI_ERROR_QUEUE_EMPTY, "no buffer is enqueued for this context and stream");
 }
 
 CUptiResult CUPTIAPI cuptiActivityQueryBuffer(CUcontext context, uint32_t streamId, size_t* validBufferSizeBytes) {
   if (validBufferSizeBytes == nullptr) return fail(CUPTI_ERROR_INVALID_PARAMETER, "validBufferSizeBytes is NULL");
-  const Client* client = existingClient(SONDE_CALLER());
-  if (client != nullptr && client->buffers.load() != nullptr) {
-    return fail(CUPTI_ERROR_INVALID_OPERATION, "buffer callbacks are registered: there is no queue of buffers");
+  SONDE_CLIENT(client);
+  uint32_t id = 0;
+  if (const CUptiResult bad = queueOf(client, context, streamId, &id); bad != CUPTI_SUCCESS) return bad;
+  collectFinishedWork();
+  deliver(*client, Deliver::kFullBuffers);
+  std::lock_guard lock(client->deliveryMutex);
+  bool full = false;
+  if (!client->enqueued.query(id, streamId, validBufferSizeBytes, &full)) {
+    return fail(CUPTI_ERROR_QUEUE_EMPTY, "no buffer is enqueued for this context and stream");
   }
-  return fail(CUPTI_ERROR_QUEUE_EMPTY, "no buffer was enqueued");
+  if (full) return fail(CUPTI_ERROR_MAX_LIMIT_REACHED, "the buffer is full: dequeue it");
+  return CUPTI_SUCCESS;
 }
 
 }  // extern "C"

@@ -23,6 +23,15 @@ constexpr std::array<uint64_t, 256> kTable = [] {
 
 }  // namespace
 
+extern "C" CUptiResult CUPTIAPI cuptiRegisterComputeCrcCallback(CUpti_ComputeCrcCallbackFunc funcComputeCubinCrc) {
+  if (funcComputeCubinCrc == nullptr) return fail(CUPTI_ERROR_INVALID_PARAMETER, "funcComputeCubinCrc is NULL");
+  SONDE_CLIENT(client);
+  if (requirePlatform() == nullptr) return CUPTI_ERROR_UNKNOWN;
+  client->computeCrc.store(funcComputeCubinCrc);
+  updateWanted();
+  return CUPTI_SUCCESS;
+}
+
 extern "C" CUptiResult CUPTIAPI cuptiGetCubinCrc(CUpti_GetCubinCrcParams* pParams) {
   if (pParams == nullptr || pParams->cubin == nullptr || pParams->cubinSize == 0) {
     return fail(CUPTI_ERROR_INVALID_PARAMETER, "pParams, its cubin or its cubinSize is not set");

@@ -88,8 +88,8 @@ TEST_F(ActivityBuffers, ACT_008_SizeIsRespectedToTheByte) {
     *buffer = memory;
     *size = 40 * 4 + 24;
   };
-  collector_.onComplete = [](uint8_t*, size_t, size_t valid) {
-    for (size_t i = valid; i < sizeof memory; ++i) EXPECT_EQ(0xee, memory[i]) << i;
+  collector_.onComplete = [](uint8_t*, size_t, size_t) {
+    for (size_t i = 40 * 4 + 24; i < sizeof memory; ++i) EXPECT_EQ(0xee, memory[i]) << i;
   };
   makeCalls(9);
   collector_.flush();
@@ -140,7 +140,6 @@ TEST_F(ActivityBuffers, ACT_014_TheSameMemoryMayBeOfferedAgain) {
   EXPECT_EQ(95u, collector_.records().size());
 }
 
-// ACT-015 and ACT-016: the collector checks that context is NULL and stream 0.
 TEST_F(ActivityBuffers, ACT_015_BuffersAreGlobal) {
   SondeHandle a = fake::createContext(), b = fake::createContext();
   for (SondeHandle context : {a, b}) {
@@ -151,6 +150,27 @@ TEST_F(ActivityBuffers, ACT_015_BuffersAreGlobal) {
   EXPECT_EQ((std::vector<size_t>{2}), collector_.recordsPerBuffer());
   fake::destroyContext(a);
   fake::destroyContext(b);
+}
+
+TEST_F(ActivityBuffers, ACT_016_NoBufferBelongsToAContext) {
+  CUcontext given = reinterpret_cast<CUcontext>(1);
+  uint32_t stream = 1;
+  static auto* context = &given;
+  static auto* id = &stream;
+  context = &given, id = &stream;
+  ASSERT_EQ(CUPTI_SUCCESS,
+            cuptiActivityRegisterCallbacks(Collector::requested,
+                                           [](CUcontext c, uint32_t s, uint8_t* buffer, size_t, size_t) {
+                                             *context = c;
+                                             *id = s;
+                                             std::free(buffer);
+                                           }));
+  SondeHandle current = fake::createContext();
+  makeCalls(1);
+  collector_.flush();
+  EXPECT_EQ(nullptr, given);
+  EXPECT_EQ(0u, stream);
+  fake::destroyContext(current);
 }
 
 TEST_F(ActivityBuffers, ACT_017_SizeIsWhatWasRequested) {

@@ -42,6 +42,14 @@ TEST_F(NoDriver, WhatNeedsNoneWorks) {
   EXPECT_EQ(CUPTI_SUCCESS, cuptiFinalize());
 }
 
+// ACT-092: what is not there cannot be flushed.
+TEST_F(NoDriver, ACT_092_FlushAllReportsAnInternalFailureAsUnknown) {
+  ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityRegisterCallbacks(requested, completed));
+  EXPECT_EQ(CUPTI_ERROR_UNKNOWN, cuptiActivityFlushAll(0));
+  EXPECT_EQ(CUPTI_ERROR_UNKNOWN, cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED));
+  EXPECT_EQ(CUPTI_SUCCESS, cuptiFinalize());
+}
+
 TEST_F(NoDriver, TheRestSaysSo) {
   EXPECT_EQ(CUPTI_ERROR_UNKNOWN, cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME));
   CUpti_SubscriberHandle subscriber = nullptr;

@@ -99,6 +99,19 @@ TEST_F(Nvtx, AttachFillsEveryTable) {
   EXPECT_EQ(0, InitializeInjectionNvtx2(nullptr));
 }
 
+// The flags decide what a marker is, not its kind.
+TEST_F(Nvtx, ACT_074_OneKindForInstantsAndTheEndsOfRanges) {
+  app<void>(core[2], "instant");
+  const uint64_t range = app<uint64_t>(core[5], "range");
+  app<void>(core[7], range);
+  collector_.flush();
+  ASSERT_EQ(3u, collector_.records(CUPTI_ACTIVITY_KIND_MARKER).size());
+  EXPECT_EQ(CUPTI_ACTIVITY_FLAG_MARKER_INSTANTANEOUS, marker(0).flags);
+  EXPECT_EQ(CUPTI_ACTIVITY_FLAG_MARKER_START, marker(1).flags);
+  EXPECT_EQ(CUPTI_ACTIVITY_FLAG_MARKER_END, marker(2).flags);
+  EXPECT_EQ(marker(1).id, marker(2).id);
+}
+
 TEST_F(Nvtx, ACT_035_MarksAreInstantaneous) {
   uint64_t before, after;
   cuptiGetTimestamp(&before);

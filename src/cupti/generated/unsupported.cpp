@@ -261,9 +261,6 @@ CUptiResult CUPTIAPI cuptiRangeProfilerStart(CUpti_RangeProfiler_Start_Params *p
 CUptiResult CUPTIAPI cuptiRangeProfilerStop(CUpti_RangeProfiler_Stop_Params *pParams) {
   return unsupported("cuptiRangeProfilerStop");
 }
-CUptiResult CUPTIAPI cuptiRegisterComputeCrcCallback(CUpti_ComputeCrcCallbackFunc funcComputeCubinCrc) {
-  return unsupported("cuptiRegisterComputeCrcCallback");
-}
 CUptiResult CUPTIAPI cuptiSassMetricsDisable(CUpti_SassMetricsDisable_Params *pParams) {
   return unsupported("cuptiSassMetricsDisable");
 }
