@@ -129,9 +129,6 @@ Table& tableOf(uint64_t number) {
 std::atomic<uint64_t> nextNumber{1};
 static_assert(sizeof(std::pair<uint64_t, Unfinished>) + 4 * sizeof(void*) <= DeviceBuffers::kSlotBytes);
 
-}  // namespace
-
-namespace {
 // Some client has a slot for it: not all are without or untimed.
 bool hasRoom(uint64_t word) {
   constexpr uint64_t kLow = kWantedMask / 3;
