@@ -53,6 +53,8 @@ struct Records {
   std::vector<CUpti_ActivityAPI> driver, runtime;
   std::vector<CUpti_ActivityGraphTrace2> graphs;
   std::vector<CUpti_ActivitySynchronization2> syncs;
+  // Places of records in their buffer: by correlation id, of the external id and of the kernel.
+  std::map<uint32_t, unsigned> externalPlace, kernelPlace;
 } records;
 
 void requested(uint8_t** buffer, size_t* size, size_t* maximum) {
@@ -64,10 +66,14 @@ void requested(uint8_t** buffer, size_t* size, size_t* maximum) {
 void completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
   CUpti_Activity* record = nullptr;
   std::lock_guard lock(records.mutex);
-  while (cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
+  for (unsigned place = 0; cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS; ++place) {
     switch (record->kind) {
+      case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
+        records.externalPlace[reinterpret_cast<CUpti_ActivityExternalCorrelation*>(record)->correlationId] = place;
+        break;
       case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
         records.kernels.push_back(*reinterpret_cast<CUpti_ActivityKernel10*>(record));
+        records.kernelPlace[records.kernels.back().correlationId] = place;
         break;
       case CUPTI_ACTIVITY_KIND_MEMCPY: records.copies.push_back(*reinterpret_cast<CUpti_ActivityMemcpy6*>(record)); break;
       case CUPTI_ACTIVITY_KIND_MEMSET: records.sets.push_back(*reinterpret_cast<CUpti_ActivityMemset4*>(record)); break;
@@ -97,6 +103,8 @@ class Hooked : public ::testing::Test {
       records.runtime.clear();
       records.graphs.clear();
       records.syncs.clear();
+      records.externalPlace.clear();
+      records.kernelPlace.clear();
     }
     CHECK_CUPTI(cuptiActivityRegisterCallbacks(requested, completed));
   }
@@ -285,6 +293,32 @@ TEST_F(Hooked, ThreadsLaunchAtOnceAndNothingIsLost) {
   EXPECT_EQ(4, std::count_if(records.syncs.begin(), records.syncs.end(), [](const auto& s) {
               return s.type == CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE;
             }));
+}
+
+TEST_F(Hooked, ABufferHasTheExternalIdBeforeTheKernel) {
+  enable({CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_DRIVER,
+          CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION});
+  load();
+  CUcontext context;
+  CHECK_CU(cuCtxGetCurrent(&context));
+  auto work = [&](uint64_t id) {
+    CHECK_CU(cuCtxSetCurrent(context));
+    CHECK_CUPTI(cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, id));
+    for (unsigned i = 0; i < 5; ++i) launch(nullptr, i);
+    CHECK_CUPTI(cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, nullptr));
+  };
+  work(1);
+  CHECK_CU(cuCtxSynchronize());
+  std::thread(work, 2).join();  // its queue is younger than that of the work
+  work(3);
+  CHECK_CU(cuCtxSynchronize());
+  CHECK_CUPTI(cuptiActivityFlushAll(0));
+  std::lock_guard lock(records.mutex);
+  ASSERT_EQ(15u, records.kernelPlace.size());
+  for (const auto& [correlation, place] : records.kernelPlace) {
+    ASSERT_TRUE(records.externalPlace.count(correlation));
+    EXPECT_LT(records.externalPlace[correlation], place);
+  }
 }
 
 TEST_F(Hooked, AfterFinalizeTheDriverIsAsItWasAndASecondLifeWorks) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/nvidia/objects.h"
 
+#include <algorithm>
 #include <cstring>
 #include <shared_mutex>
 #include <string>
@@ -271,7 +272,9 @@ const KernelInfo& kernelInfo(CUfunction function) {
       if (own.cuFuncGetAttribute) own.cuFuncGetAttribute(&value, which, real);
       return static_cast<uint32_t>(value);
     };
-    info->registers = attribute(CU_FUNC_ATTRIBUTE_NUM_REGS);
+    // What a thread occupies, as profilers of these cards tell it: registers are
+    // handed out in eights, 16 at least.
+    info->registers = std::max((attribute(CU_FUNC_ATTRIBUTE_NUM_REGS) + 7) / 8 * 8, 16u);
     info->staticShared = attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
     info->localPerThread = attribute(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
     CUmodule module = nullptr;
