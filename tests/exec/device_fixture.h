@@ -60,9 +60,9 @@ inline model::DeviceModel testDevice() {
 
 class Kernels {
  public:
-  explicit Kernels(std::string_view ptx) : device_(testDevice()) {
+  explicit Kernels(std::string_view ptx, model::DeviceModel d = testDevice()) : device(std::move(d)) {
     const std::string_view texts[] = {ptx};
-    auto loaded = Program::load(texts, device_);
+    auto loaded = Program::load(texts, device);
     std::string why;
     for (const auto& d : loaded.diagnostics) why += std::to_string(d.pos.line) + ": " + d.message + "\n";
     EXPECT_EQ(loaded.error, LoadError::none) << why;
@@ -89,14 +89,19 @@ class Kernels {
     r.grid = grid;
     r.block = block;
     r.params = p.bytes;
-    r.device = &device_;
+    r.device = &device;
     r.dynamicSharedBytes = dynamicShared;
     r.count = level;
     r.counters = level == CountLevel::off ? nullptr : &counters;
     r.cooperative = cooperative;
+    r.smClockMHz = smClockMHz;
+    r.monitor = level == CountLevel::off ? nullptr : monitor;
     r.print = [this](std::string_view s) { printed += s; };
     r.hostAddressAllowed = hostAllowed;
     return Engine::get().run(r);
+  }
+  uint64_t counterOf(uint32_t instance, RawCounter c) const {
+    return counters.values.at(size_t{instance} * kRawCounterCount + static_cast<uint32_t>(c));
   }
   uint64_t counter(RawCounter c) const {
     uint64_t sum = 0;
@@ -112,9 +117,9 @@ class Kernels {
   bool cooperative = false;
   std::string printed;
   std::function<bool(uint64_t, uint64_t)> hostAllowed;
-
- private:
-  model::DeviceModel device_;
+  model::DeviceModel device;
+  uint64_t smClockMHz = 0;
+  CounterMonitor* monitor = nullptr;
 };
 
 }  // namespace sonde::softgpu::exec

@@ -19,6 +19,18 @@ const char* const kNames[] = {
 #undef SONDE_COUNTER_NAME
 };
 
+void addTo(std::vector<uint64_t>& totals, const exec::CounterValues& values) {
+  if (totals.size() < values.values.size()) totals.resize(values.values.size());
+  for (size_t i = 0; i < values.values.size(); i++) totals[i] += values.values[i];
+}
+
+// Totals with what the running kernels have counted so far. Under the mutex.
+std::vector<uint64_t> current(const CounterState& state) {
+  std::vector<uint64_t> totals = state.totals;
+  for (const exec::CounterMonitor* m : state.running) addTo(totals, m->read());
+  return totals;
+}
+
 }  // namespace
 
 const char* counterName(uint32_t counter) { return counter < kRawCounterCount ? kNames[counter] : nullptr; }
@@ -26,6 +38,9 @@ const char* counterName(uint32_t counter) { return counter < kRawCounterCount ? 
 CountLevel levelOf(uint32_t counter) {
   const auto c = static_cast<RawCounter>(counter);
   if (c >= RawCounter::l1_global_load_hit && c <= RawCounter::dram_write_sectors) return CountLevel::caches;
+  // The cost model needs the memory traffic.
+  if (c == RawCounter::inst_issued || c == RawCounter::active_cycles || c == RawCounter::active_warps || c == RawCounter::elapsed_cycles)
+    return CountLevel::requests;
   if (c >= RawCounter::global_load_requests && c < RawCounter::l1_global_load_hit) return CountLevel::requests;
   return CountLevel::instructions;
 }
@@ -77,13 +92,14 @@ int32_t readCounters(Context& context, const uint32_t* counters, uint32_t count,
     *instances = have;
     return CUDA_ERROR_INVALID_VALUE;
   }
+  const std::vector<uint64_t> now = totals ? current(state) : std::vector<uint64_t>();
   auto value = [&](const std::vector<uint64_t>& v, uint32_t instance, uint32_t counter) {
     const size_t at = size_t{instance} * kRawCounterCount + counter;
     return at < v.size() ? v[at] : 0;
   };
   for (uint32_t i = 0; i < count; i++)
     for (uint32_t k = 0; k < have; k++) {
-      if (totals) totals[size_t{i} * have + k] = value(state.totals, k, counters[i]);
+      if (totals) totals[size_t{i} * have + k] = value(now, k, counters[i]);
       if (atStart) atStart[size_t{i} * have + k] = value(state.atKernelStart, k, counters[i]);
     }
   *instances = have;
@@ -91,18 +107,19 @@ int32_t readCounters(Context& context, const uint32_t* counters, uint32_t count,
   return CUDA_SUCCESS;
 }
 
-void countKernelStart(Context& context) {
+void countKernelStart(Context& context, const exec::CounterMonitor& monitor) {
   CounterState& state = *context.counters;
   std::lock_guard lock(state.mutex);
   state.kernels.fetch_add(1, std::memory_order_relaxed);
-  state.atKernelStart = state.totals;
+  state.atKernelStart = current(state);
+  state.running.push_back(&monitor);
 }
 
-void addCounters(Context& context, const exec::CounterValues& values) {
+void addCounters(Context& context, const exec::CounterValues& values, const exec::CounterMonitor& monitor) {
   CounterState& state = *context.counters;
   std::lock_guard lock(state.mutex);
-  if (state.totals.size() < values.values.size()) state.totals.resize(values.values.size());
-  for (size_t i = 0; i < values.values.size(); i++) state.totals[i] += values.values[i];
+  std::erase(state.running, &monitor);
+  addTo(state.totals, values);
 }
 
 }  // namespace sonde::softgpu::driver

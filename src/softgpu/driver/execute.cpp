@@ -156,13 +156,15 @@ void runKernel(Stream& stream, Command& command) {
   if (memory::Allocator::get().anyRegistered()) request.hostAddressAllowed = hostAllowed;
 
   exec::CounterValues values;
+  exec::CounterMonitor monitor;
   std::unique_lock<std::mutex> alone;
   const auto level = static_cast<exec::CountLevel>(context.countLevel.load(std::memory_order_acquire));
   if (level != exec::CountLevel::off) {
     if (context.counters->mode == SONDE_COUNTER_MODE_KERNEL) alone = std::unique_lock(context.counters->oneKernel);
-    countKernelStart(context);
+    countKernelStart(context, monitor);
     request.count = level;
     request.counters = &values;
+    request.monitor = &monitor;
   } else {
     context.counters->kernels.fetch_add(1, std::memory_order_relaxed);
   }
@@ -171,7 +173,7 @@ void runKernel(Stream& stream, Command& command) {
   const uint64_t end = nowNs();
   if (request.gridWorkspace) memory::Allocator::get().release(request.gridWorkspace);
   context.device()->clocks->workDone(end, outcome.cycles, clockMHz);
-  if (level != exec::CountLevel::off) addCounters(context, values);
+  if (level != exec::CountLevel::off) addCounters(context, values, monitor);
   if (alone) alone.unlock();
   if (outcome.error) context.fail(static_cast<CUresult>(outcome.error), outcome.message);
 

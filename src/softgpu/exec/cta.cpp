@@ -140,12 +140,16 @@ void Cta::start(uint64_t index, uint64_t* counters, uint32_t sm) {
     s.clusterRank = s.clusterCtaid[0] + s.clusterNctaid[0] * (s.clusterCtaid[1] + s.clusterNctaid[1] * s.clusterCtaid[2]);
     s.smid = sm;
     s.counters = counters;
+    s.cacheLog = grid->caches ? &cacheLog : nullptr;
+    // Blocks take the places of an SM in turn, and with them its local memory.
+    const uint64_t place = sm * uint64_t{grid->residentBlocks} + index / grid->smCount % grid->residentBlocks;
+    s.localLine = kLocalLines | ((place * warps + w) * (grid->localStride / 4) & (kLocalLines - 1));
     s.localTop = 0;
   }
   if (counters) {
-    counters[static_cast<uint32_t>(RawCounter::blocks_launched)] += 1;
-    counters[static_cast<uint32_t>(RawCounter::warps_launched)] += warps;
-    counters[static_cast<uint32_t>(RawCounter::threads_launched)] += grid->threadsPerBlock;
+    addCount(counters, RawCounter::blocks_launched, 1);
+    addCount(counters, RawCounter::warps_launched, warps);
+    addCount(counters, RawCounter::threads_launched, grid->threadsPerBlock);
   }
   if (!fibers) return;
   for (Barrier& b : barriers) b = {};

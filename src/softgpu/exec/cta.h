@@ -50,6 +50,7 @@ struct Cta {
   std::jmp_buf escape;                  // out of a warp that runs as a plain call
   std::vector<char> printBuffer;
   bool active = false;
+  CacheLog cacheLog;
 
   Cta();
   ~Cta();

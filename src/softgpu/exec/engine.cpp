@@ -152,8 +152,9 @@ void EngineImpl::runBlocks(GridRun& grid, bool) {
     std::lock_guard lock(grid.mutex);
     grid.counterRows.push_back(std::move(memory));
   }
-  auto begin = [&](WorkerContext::Place& place) {
+  auto begin = [&](WorkerContext::Place& place, bool alone) {
     if (grid.failed.load(std::memory_order_relaxed)) return false;
+    if (grid.caches && alone) grid.caches->waitForRoom();
     const uint64_t block = grid.nextBlock.fetch_add(1, std::memory_order_relaxed);
     if (block >= grid.blocks) return false;
     Cta& cta = *place.cta;
@@ -172,6 +173,7 @@ void EngineImpl::runBlocks(GridRun& grid, bool) {
   };
   auto finish = [&](Cta& cta) {
     cta.active = false;
+    if (grid.caches) grid.caches->finish(cta.block, cta.cacheLog);
     if (cta.printBuffer.empty()) return;
     std::lock_guard lock(grid.mutex);
     grid.printed.push_back({cta.block, std::string(cta.printBuffer.begin(), cta.printBuffer.end())});
@@ -179,7 +181,7 @@ void EngineImpl::runBlocks(GridRun& grid, bool) {
   };
   if (!grid.fibers) {
     WorkerContext::Place& place = context.place(0);
-    while (begin(place)) {
+    while (begin(place, true)) {
       place.cta->step();
       finish(*place.cta);
     }
@@ -191,7 +193,7 @@ void EngineImpl::runBlocks(GridRun& grid, bool) {
   const uint32_t patience = grid.request->cooperative ? 0 : 64;
   while (true) {
     if (resident == 0 || (more && idleRounds > patience)) {
-      if (more && begin(context.place(resident))) {
+      if (more && begin(context.place(resident), resident == 0)) {
         ++resident;
         idleRounds = 0;
       } else {
@@ -220,6 +222,29 @@ void EngineImpl::runBlocks(GridRun& grid, bool) {
       if (grid.failed.load(std::memory_order_relaxed)) more = false;
     }
   }
+}
+
+// What a grid has counted so far. Rows are written by their threads alone and
+// may be looked at meanwhile: each value only grows.
+CounterValues countersOf(GridRun& grid, bool finished, uint64_t* cycles) {
+  const LaunchRequest& request = *grid.request;
+  const jit::CounterPlan& plan = grid.kernel->counters;
+  CounterValues out;
+  out.instances = grid.caches ? std::max(grid.smCount, grid.caches->model().instances()) : grid.smCount;
+  out.values.resize(size_t{out.instances} * kRawCounterCount);
+  {
+    std::lock_guard lock(grid.mutex);
+    for (const auto& row : grid.counterRows)
+      for (uint32_t sm = 0; sm < grid.smCount; ++sm)
+        plan.fold(row.get() + size_t{sm} * plan.slots, out.values.data() + size_t{sm} * kRawCounterCount);
+  }
+  if (request.device) {
+    const CostInput input{grid.smCount, grid.residentBlocks * grid.warpsPerBlock, request.smClockMHz, finished};
+    const uint64_t total = applyCostModel(out.values, *request.device, input);
+    if (cycles) *cycles = total;
+  }
+  if (grid.caches) grid.caches->model().addTo(out.values.data());
+  return out;
 }
 
 LaunchOutcome EngineImpl::run(const LaunchRequest& request) {
@@ -256,6 +281,20 @@ LaunchOutcome EngineImpl::run(const LaunchRequest& request) {
   grid.params = params.data();
   grid.globals = program.addressTable();
 
+  const bool counting = request.count != CountLevel::off && request.counters;
+  std::unique_ptr<CacheModel> caches;
+  if (counting) {
+    grid.residentBlocks = 1;
+    if (request.device)
+      grid.residentBlocks = std::max(1u, occupancy(program, request.kernel, grid.threadsPerBlock, request.dynamicSharedBytes, *request.device));
+    if (request.count >= CountLevel::caches && request.device) {
+      caches = CachePool::get().take(*request.device);
+      grid.caches = std::make_unique<CacheRun>(*caches, grid.smCount, wantedThreads(),
+                                               !request.cooperative && !(grid.kernel->spins && grid.blocks > 1), grid.failed);
+    }
+    if (request.monitor) request.monitor->attach([&grid] { return countersOf(grid, false, nullptr); });
+  }
+
   if (grid.blocks > 0 && grid.warpsPerBlock > 0) {
     State& state = *state_;
     const bool alone = grid.blocks == 1 || grid.deterministic || wantedThreads() == 1;
@@ -276,20 +315,17 @@ LaunchOutcome EngineImpl::run(const LaunchRequest& request) {
     }
   }
 
-  if (request.count != CountLevel::off && request.counters) {
+  if (counting) {
+    CounterValues values = countersOf(grid, true, &grid.outcome.cycles);
     CounterValues& out = *request.counters;
-    out.instances = std::max(out.instances, grid.smCount);
-    if (out.values.size() < size_t{out.instances} * kRawCounterCount) out.values.resize(size_t{out.instances} * kRawCounterCount);
-    const uint64_t slots = grid.kernel->counters.slots;
-    std::vector<uint64_t> raw(size_t{grid.smCount} * kRawCounterCount);
-    for (const auto& row : grid.counterRows)
-      for (uint32_t sm = 0; sm < grid.smCount; ++sm)
-        grid.kernel->counters.fold(row.get() + sm * slots, raw.data() + size_t{sm} * kRawCounterCount);
-    if (request.device)
-      grid.outcome.cycles = applyCostModel(raw, grid.smCount, *request.device,
-                                           occupancy(program, request.kernel, grid.threadsPerBlock, request.dynamicSharedBytes, *request.device) *
-                                               grid.warpsPerBlock);
-    for (size_t i = 0; i < raw.size(); ++i) out.values[i] += raw[i];
+    out.instances = std::max(out.instances, values.instances);
+    if (out.values.size() < values.values.size()) out.values.resize(values.values.size());
+    for (size_t i = 0; i < values.values.size(); ++i) out.values[i] += values.values[i];
+    if (request.monitor) request.monitor->settle(std::move(values));
+    if (caches) {
+      grid.caches.reset();
+      CachePool::get().give(std::move(caches));
+    }
   }
   if (!grid.printed.empty() && request.print) {
     std::sort(grid.printed.begin(), grid.printed.end(), [](const auto& a, const auto& b) { return a.block < b.block; });

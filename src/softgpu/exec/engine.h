@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -94,10 +95,37 @@ struct CompileInfo {
 };
 
 // Values by [instance * kRawCounterCount + counter]; instances are SMs, and
-// for the L2 and DRAM counters slices. Grown as needed.
+// for the L2 and DRAM counters slices. Grown as needed: to the SMs, at
+// CountLevel::caches to the greater of both.
 struct CounterValues {
   uint32_t instances = 0;
   std::vector<uint64_t> values;
+};
+
+// Reads the counters of a grid from another thread while it runs. Values of
+// one grid only grow, and are exact once run() has returned; those of a grid
+// that has not started are 0. Thread-safe.
+class CounterMonitor {
+ public:
+  CounterValues read() const {
+    std::lock_guard lock(mutex_);
+    return source_ ? source_() : last_;
+  }
+  // The engine's side.
+  void attach(std::function<CounterValues()> source) {
+    std::lock_guard lock(mutex_);
+    source_ = std::move(source);
+  }
+  void settle(CounterValues values) {
+    std::lock_guard lock(mutex_);
+    source_ = nullptr;
+    last_ = std::move(values);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::function<CounterValues()> source_;
+  CounterValues last_;
 };
 
 struct LaunchRequest {
@@ -113,6 +141,7 @@ struct LaunchRequest {
   uint64_t gridWorkspace = 0;
   CountLevel count = CountLevel::off;
   CounterValues* counters = nullptr;    // added to
+  CounterMonitor* monitor = nullptr;    // optional, when counting
   const model::DeviceModel* device = nullptr;
   uint64_t smClockMHz = 0;
   uint64_t heapBytes = 8u << 20, printfBytes = 1u << 20, stackBytes = 1024;

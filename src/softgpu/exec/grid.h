@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "softgpu/exec/cache_run.h"
 #include "softgpu/exec/engine.h"
 #include "softgpu/exec/warp_state.h"
 #include "softgpu/jit/compiler.h"
@@ -49,6 +50,9 @@ struct GridRun {
     std::string text;
   };
   std::vector<Text> printed;
+
+  std::unique_ptr<CacheRun> caches;    // when the caches are counted
+  uint32_t residentBlocks = 1;         // of an SM
 
   uint32_t smOf(uint64_t block) const { return static_cast<uint32_t>(block % smCount); }
 };

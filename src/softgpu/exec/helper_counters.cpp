@@ -3,7 +3,7 @@
 // Sectors, lines and wavefronts of scattered accesses.
 #include <algorithm>
 
-#include "softgpu/exec/counters.h"
+#include "softgpu/exec/cta.h"
 #include "softgpu/exec/helpers.h"
 #include "softgpu/exec/warp_state.h"
 
@@ -71,9 +71,83 @@ Banks passes(const uint64_t* address, uint32_t mask, uint32_t bytes) {
   return result;
 }
 
-void add(WarpState* w, RawCounter c, uint64_t n) { w->counters[static_cast<uint32_t>(c)] += n; }
+// --- the cache model's log ---
 
-void countGlobal(WarpState* w, const uint64_t* lanes, uint32_t n, uint32_t kind) {
+void logLine(WarpState* w, uint64_t line, CacheAccess kind, uint64_t sectors) {
+  std::vector<uint64_t>& log = w->cacheLog->entries;
+  if (log.size() >= CacheRun::kFullLog) w->cta->grid->caches->flush(w->cta->block, *w->cacheLog);
+  log.push_back(cacheEntry(line, kind, sectors));
+}
+
+// kAtom and kRed are atomics; atL2: a load that must not be served by L1.
+CacheAccess globalAccess(uint32_t kind, bool atL2) {
+  return kind == kStore ? CacheAccess::globalStore
+         : kind != kLoad ? CacheAccess::atomic
+         : atL2 ? CacheAccess::globalLoadAtL2 : CacheAccess::globalLoad;
+}
+
+// Sectors of a line of the address space. Shared and local memory below global
+// memory are not cached here; host memory outside the window keeps its place in
+// a page, which is the same on every run.
+void logGlobal(WarpState* w, uint64_t addressLine, CacheAccess kind, uint64_t sectors) {
+  const uint64_t line = addressLine - (w->windowBase >> 7);
+  if (line < w->windowSize >> 7) {
+    if (addressLine << 7 >= w->localWindowBase + w->localWindowSize) logLine(w, line, kind, sectors);
+    return;
+  }
+  logLine(w, addressLine & 31,
+          kind == CacheAccess::globalStore ? CacheAccess::hostStore : kind == CacheAccess::atomic ? CacheAccess::hostAtomic : CacheAccess::hostLoad,
+          sectors);
+}
+
+// Two runs of `span` + 1 bytes, in whole sectors; both may be the same.
+void cacheRows(WarpState* w, uint64_t low, uint64_t high, uint32_t span, uint32_t what) {
+  const CacheAccess kind = globalAccess(what >> 4 & 3, what >> 7 & 1);
+  uint64_t last = 0, sectors = 0;
+  auto run = [&](uint64_t from) {
+    const uint64_t end = (from + span) >> 5;
+    for (uint64_t s = from >> 5; s <= end;) {
+      const uint64_t line = s >> 2, upTo = std::min(end, line * 4 + 3);
+      const uint64_t mask = (uint64_t{2} << (upTo & 3)) - (uint64_t{1} << (s & 3));
+      if (sectors && line != last) {
+        logGlobal(w, last, kind, sectors);
+        sectors = 0;
+      }
+      last = line;
+      sectors |= mask;
+      s = upTo + 1;
+    }
+  };
+  run(low);
+  if (high != low) run(high);
+  if (sectors) logGlobal(w, last, kind, sectors);
+}
+
+// Each line of a warp's access once, in the order of the lanes. An aligned
+// access of up to 32 bytes lies in one sector.
+void cacheLanes(WarpState* w, const uint64_t* lanes, uint32_t n, CacheAccess kind) {
+  uint64_t line[kLanes];
+  uint8_t sectors[kLanes];
+  uint32_t lines = 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    const uint64_t at = lanes[i] >> 7;
+    const auto mask = static_cast<uint8_t>(1u << (lanes[i] >> 5 & 3));
+    uint32_t k = lines;
+    while (k > 0 && line[k - 1] != at) --k;
+    if (k > 0) {
+      sectors[k - 1] |= mask;
+    } else {
+      line[lines] = at;
+      sectors[lines++] = mask;
+    }
+  }
+  for (uint32_t i = 0; i < lines; ++i) logGlobal(w, line[i], kind, sectors[i]);
+}
+
+void add(WarpState* w, RawCounter c, uint64_t n) { addCount(w->counters, c, n); }
+
+void countGlobal(WarpState* w, const uint64_t* lanes, uint32_t n, uint32_t kind, bool atL2) {
+  if (w->cacheLog) cacheLanes(w, lanes, n, globalAccess(kind, atL2));
   const uint32_t sectors = distinct(lanes, n, 5);
   switch (kind) {
     case kLoad:
@@ -108,14 +182,24 @@ void countLocal(WarpState* w, const uint64_t* offset, uint32_t mask, uint32_t by
   }
   std::sort(sector, sector + n);
   const auto count = static_cast<uint64_t>(std::unique(sector, sector + n) - sector);
+  if (w->cacheLog) {
+    // Parameters have addresses there too; they are not local memory.
+    const CacheAccess access = kind == kStore ? CacheAccess::localStore : CacheAccess::localLoad;
+    for (uint64_t i = 0; i < count;) {
+      const uint64_t line = sector[i] >> 2;
+      uint64_t sectors = 0;
+      for (; i < count && sector[i] >> 2 == line; ++i) sectors |= 1u << (sector[i] & 3);
+      if (line < w->localStride / 4) logLine(w, w->localLine + line, access, sectors);
+    }
+  }
   add(w, kind == kStore ? RawCounter::local_store_sectors : RawCounter::local_load_sectors, count);
 }
 
-// what: space | kind << 4 | generic << 6 | bytes << 8. Requests of accesses
+// what: space | kind << 4 | generic << 6 | atL2 << 7 | bytes << 8. Requests of accesses
 // with a space of their own are counted by the code; generic ones here.
 void countAccess(WarpState* w, const uint64_t* address, uint32_t mask, uint32_t what) {
   const uint32_t space = what & 15, kind = what >> 4 & 3, bytes = what >> 8;
-  const bool generic = what >> 6 & 1;
+  const bool generic = what >> 6 & 1, atL2 = what >> 7 & 1;
   if (!mask) return;
   if (space == 1) {
     countShared(w, address, mask, bytes, kind);
@@ -129,7 +213,7 @@ void countAccess(WarpState* w, const uint64_t* address, uint32_t mask, uint32_t 
   if (!generic) {
     uint32_t n = 0;
     for (uint32_t m = mask; m; m &= m - 1) lanes[n++] = address[__builtin_ctz(m)];
-    countGlobal(w, lanes, n, kind);
+    countGlobal(w, lanes, n, kind, atL2);
     return;
   }
   // Each space that is hit makes a request of its own.
@@ -169,7 +253,7 @@ void countAccess(WarpState* w, const uint64_t* address, uint32_t mask, uint32_t 
     const auto first = static_cast<uint32_t>(kind == kLoad ? RawCounter::gld_inst_8bit : RawCounter::gst_inst_8bit);
     add(w, static_cast<RawCounter>(first + log), n);
   }
-  countGlobal(w, lanes, n, kind);
+  countGlobal(w, lanes, n, kind, atL2);
 }
 
 }  // namespace
@@ -177,6 +261,7 @@ void countAccess(WarpState* w, const uint64_t* address, uint32_t mask, uint32_t 
 std::span<const jit::RuntimeSymbol> counterHelpers() {
   static const jit::RuntimeSymbol symbols[] = {
       {"sonde_count_access", reinterpret_cast<void*>(&countAccess)},
+      {"sonde_cache_rows", reinterpret_cast<void*>(&cacheRows)},
   };
   return symbols;
 }

@@ -7,12 +7,15 @@
 
 #include <cstdint>
 
+#include "softgpu/exec/counters.h"
+
 namespace sonde::softgpu::exec {
 
-inline constexpr uint32_t kAbiVersion = 2;
+inline constexpr uint32_t kAbiVersion = 3;
 inline constexpr uint32_t kLanes = 32;
 
 struct Cta;
+struct CacheLog;
 
 struct alignas(64) WarpState {
   int32_t tid[3][kLanes];
@@ -46,7 +49,15 @@ struct alignas(64) WarpState {
   uint64_t startClock;
   uint32_t barrierScratch;
   uint64_t gridWorkspace;            // cooperative launches: device address of the grid barrier's words; else 0
+  CacheLog* cacheLog;           // cache model: where accesses are logged; else null
+  uint64_t localLine;           // cache model: number of the warp's first line of local memory
 };
+
+// Counter slots have one writer; monitors read them meanwhile.
+inline void addCount(uint64_t* counters, RawCounter counter, uint64_t n) {
+  uint64_t& value = counters[static_cast<uint32_t>(counter)];
+  __atomic_store_n(&value, value + n, __ATOMIC_RELAXED);
+}
 
 // A compiled function: lanes of `mask` run it; returns the lanes that come
 // back (the others have left the kernel). args and results: 32-lane words.

@@ -132,12 +132,27 @@ uint32_t FunctionCodegen::accessKind(const Instruction& in) const {
   return in.op == Opcode::atom ? kAtom : kLoad;
 }
 
+// Loads that L1 may hold no copy for: of L2 by their cache operator, or ordered.
+bool FunctionCodegen::servedByL2(const Instruction& in) const {
+  return in.op == Opcode::ld && (in.has(Mod::cg) || in.has(Mod::cv) || in.has(Mod::volatile_) || in.has(Mod::relaxed) ||
+                                 in.has(Mod::acquire) || in.has(Mod::mmio));
+}
+
+// For the cache model: two runs of span + 1 bytes of global memory.
+void FunctionCodegen::cacheRows(Value* low, Value* high, Value* span) {
+  if (!countingCaches()) return;
+  const uint32_t what = accessKind(*current_) << 4 | (servedByL2(*current_) ? 1u << 7 : 0);
+  b.CreateCall(k_.helper("sonde_cache_rows", b.getVoidTy(), {b.getPtrTy(), b.getInt64Ty(), b.getInt64Ty(), b.getInt32Ty(), b.getInt32Ty()}),
+               {warp_, low, high, b.CreateTrunc(span, b.getInt32Ty()), b.getInt32(what)});
+}
+
 // Sectors, lines, wavefronts of an access with these lane addresses, by helper.
 void FunctionCodegen::countByHelper(const MemoryAccess& a) {
   const Instruction& in = *current_;
   Value* addresses = spill(genericAddresses(a), 4);
   const bool generic = in.space == StateSpace::none;
-  const uint32_t what = static_cast<uint32_t>(a.space) | accessKind(in) << 4 | (generic ? 1u << 6 : 0) | (a.bytes * a.count) << 8;
+  const uint32_t what = static_cast<uint32_t>(a.space) | accessKind(in) << 4 | (generic ? 1u << 6 : 0) |
+                        (servedByL2(in) ? 1u << 7 : 0) | (a.bytes * a.count) << 8;
   b.CreateCall(k_.helper("sonde_count_access", b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty()}),
                {warp_, addresses, effectMask(), b.getInt32(what)});
 }
@@ -158,6 +173,7 @@ void FunctionCodegen::countUniform(const MemoryAccess& a) {
   }
   countRaw(isStore ? RawCounter::global_store_sectors : RawCounter::global_load_sectors, one);
   countRaw(isStore ? RawCounter::global_store_lines : RawCounter::global_load_lines, one);
+  cacheRows(a.address, a.address, b.getInt64(a.bytes * a.count - 1));
 }
 
 // Each half of the warp at consecutive elements or at one; the insert point is
@@ -218,6 +234,7 @@ void FunctionCodegen::countHalves(const MemoryAccess& a, const Halves& h) {
     };
     countRaw(isStore ? RawCounter::global_store_sectors : RawCounter::global_load_sectors, pieces(5));
     countRaw(isStore ? RawCounter::global_store_lines : RawCounter::global_load_lines, pieces(7));
+    cacheRows(h.low, h.high, span);
     if (in.space == StateSpace::none) countGenericGlobal(in, size);
   }
   b.CreateBr(done);

@@ -30,11 +30,12 @@ struct CounterPlan {
   void add(uint32_t slot, exec::RawCounter counter, int64_t weight) {
     if (weight) terms.push_back({slot, counter, weight});
   }
-  // Adds what `values` (one value for each slot) mean to `raw`.
+  // Adds what `values` (one value for each slot) mean to `raw`. The kernel may
+  // be running.
   void fold(const uint64_t* values, uint64_t* raw) const {
-    for (uint32_t i = 0; i < exec::kRawCounterCount; ++i) raw[i] += values[i];
-    for (const CounterTerm& t : terms)
-      raw[static_cast<uint32_t>(t.counter)] += values[t.slot] * static_cast<uint64_t>(t.weight);
+    auto value = [&](uint32_t slot) { return __atomic_load_n(values + slot, __ATOMIC_RELAXED); };
+    for (uint32_t i = 0; i < exec::kRawCounterCount; ++i) raw[i] += value(i);
+    for (const CounterTerm& t : terms) raw[static_cast<uint32_t>(t.counter)] += value(t.slot) * static_cast<uint64_t>(t.weight);
   }
   std::string serialize() const;
   static bool parse(const std::string& text, CounterPlan& plan);

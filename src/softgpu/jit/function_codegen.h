@@ -153,12 +153,15 @@ class FunctionCodegen final : public EmitContext {
   // counting (counter_codegen.cpp)
   bool counting() const { return k_.level >= exec::CountLevel::instructions; }
   bool countingMemory() const { return k_.level >= exec::CountLevel::requests; }
+  bool countingCaches() const { return k_.level >= exec::CountLevel::caches; }
   void countBlock(uint32_t index);
   void addToSlot(uint32_t slot, llvm::Value* amount64);
   void countGuarded(const ptx::Instruction& in, llvm::Value* lanes);
   void countStatic(const ptx::Instruction& in, uint32_t warps, uint32_t threads);
   bool isReduction(const ptx::Instruction& in) const;
   uint32_t accessKind(const ptx::Instruction& in) const;
+  bool servedByL2(const ptx::Instruction& in) const;
+  void cacheRows(llvm::Value* low, llvm::Value* high, llvm::Value* span64);
   void countByHelper(const MemoryAccess& a);
   void countUniform(const MemoryAccess& a);
   void countHalves(const MemoryAccess& a, const Halves& h);

@@ -374,7 +374,8 @@ llvm::Function* FunctionCodegen::outlined(const MemoryAccess& a, llvm::Type* ele
   if (!k_.outlineAccesses || inOutlined_ || a.uniform || a.space == Space::local) return nullptr;
   const std::string key = "access_" + std::to_string(isStore) + "_" + std::to_string(static_cast<int>(a.space)) + "_" +
                           std::to_string(a.bytes) + "_" + std::to_string(a.count) + "_" + std::to_string(element->getTypeID()) +
-                          (countingMemory() ? "_" + std::to_string(static_cast<int>(current_->space)) + "_" + std::to_string(accessKind(*current_)) : "");
+                          (countingMemory() ? "_" + std::to_string(static_cast<int>(current_->space)) + "_" + std::to_string(accessKind(*current_)) : "") +
+                          (countingCaches() && servedByL2(*current_) ? "_l2" : "");
   if (llvm::Function* known = k_.llvmModule().getFunction(key)) return known;
   llvm::Type* row = FixedVectorType::get(element, kWarpSize);
   std::vector<llvm::Type*> args{b.getPtrTy(), b.getInt32Ty(), a.address->getType()};
