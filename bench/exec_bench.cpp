@@ -194,7 +194,7 @@ struct Bench {
   model::DeviceModel device;
   std::shared_ptr<Program> program;
   Bench() {
-    device.smCount = 16;
+    device = model::modelsFor("default").front();
     const std::string ptx = text();
     const std::string_view texts[] = {ptx};
     auto loaded = Program::load(texts, device);
@@ -295,13 +295,14 @@ void CppCollatz(benchmark::State& s) {
   for (auto _ : s) collatz(out.data(), kC);
 }
 
-// Argument 0: plain, 2: counting requests, sectors and bank conflicts.
-BENCHMARK(Launch)->Arg(0)->Arg(2)->Unit(benchmark::kMicrosecond);
-BENCHMARK(LaunchManyBlocks)->Arg(0)->Arg(2)->Unit(benchmark::kMicrosecond)->UseRealTime();
-BENCHMARK(Vadd)->Arg(0)->Arg(2)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK(Saxpy)->Arg(0)->Arg(2)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK(Matmul)->Arg(0)->Arg(2)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK(Collatz)->Arg(0)->Arg(2)->Unit(benchmark::kMillisecond)->UseRealTime();
+// Argument 0: plain, 2: counting requests, sectors and bank conflicts, 3: with
+// the cache model of the default device.
+BENCHMARK(Launch)->Arg(0)->Arg(2)->Arg(3)->Unit(benchmark::kMicrosecond);
+BENCHMARK(LaunchManyBlocks)->Arg(0)->Arg(2)->Arg(3)->Unit(benchmark::kMicrosecond)->UseRealTime();
+BENCHMARK(Vadd)->Arg(0)->Arg(2)->Arg(3)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(Saxpy)->Arg(0)->Arg(2)->Arg(3)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(Matmul)->Arg(0)->Arg(2)->Arg(3)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(Collatz)->Arg(0)->Arg(2)->Arg(3)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(CppVadd)->Unit(benchmark::kMillisecond);
 BENCHMARK(CppSaxpy)->Unit(benchmark::kMillisecond);
 BENCHMARK(CppMatmul)->Unit(benchmark::kMillisecond);

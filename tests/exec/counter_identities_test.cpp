@@ -126,6 +126,9 @@ TEST_P(RandomKernels, KeepTheIdentities) {
   EXPECT_LE(c(thread_inst_executed), 32 * c(inst_executed));
   EXPECT_LE(c(thread_inst_not_pred_off), c(thread_inst_executed));
   EXPECT_GE(c(inst_issued), c(inst_executed));
+  EXPECT_EQ(c(inst_integer) + c(inst_bit_convert) + c(inst_control) + c(inst_compute_ld_st) + c(inst_misc) + c(inst_fp_32) +
+                c(inst_fp_64) + c(inst_fp_16) + c(inst_inter_thread),
+            c(thread_inst_not_pred_off));
   EXPECT_LE(c(divergent_branch), c(branch));
   // What L1 was asked for is what the requests touch.
   EXPECT_EQ(c(l1_global_load_hit) + c(l1_global_load_miss), c(global_load_sectors));

@@ -120,7 +120,7 @@ void CacheRun::flush(uint64_t block, CacheLog& log) {
   if (mayWait_ && !first(block)) {
     waiting_.fetch_add(1);
     std::unique_lock lock(roomMutex_);
-    while (!failed_.load(std::memory_order_relaxed) && !first(block)) room_.wait_for(lock, std::chrono::milliseconds(2));
+    while (mayWait_ && !failed_.load(std::memory_order_relaxed) && !first(block)) room_.wait_for(lock, std::chrono::milliseconds(2));
     waiting_.fetch_sub(1);
   }
   now(block, log);
@@ -131,7 +131,7 @@ void CacheRun::waitForRoom() {
   if (!mayWait_ || pendingBytes_.load(std::memory_order_relaxed) <= kMostPending) return;
   waiting_.fetch_add(1);
   std::unique_lock lock(roomMutex_);
-  while (!failed_.load(std::memory_order_relaxed) && pendingBytes_.load(std::memory_order_relaxed) > kMostPending / 2)
+  while (mayWait_ && !failed_.load(std::memory_order_relaxed) && pendingBytes_.load(std::memory_order_relaxed) > kMostPending / 2)
     room_.wait_for(lock, std::chrono::milliseconds(2));
   waiting_.fetch_sub(1);
 }

@@ -43,6 +43,8 @@ class CacheRun {
   void finish(uint64_t block, CacheLog& log);
   // The log is full. Empties it.
   void flush(uint64_t block, CacheLog& log);
+  // From now on no thread waits: one of them runs several blocks in turn.
+  void neverWait() { mayWait_.store(false, std::memory_order_relaxed); }
   const CacheModel& model() const { return model_; }
 
  private:
@@ -67,7 +69,7 @@ class CacheRun {
 
   CacheModel& model_;
   const uint32_t smCount_, groups_;
-  const bool mayWait_;
+  std::atomic<bool> mayWait_;
   const std::atomic<bool>& failed_;
   std::unique_ptr<Lane[]> sms_, slices_;
   std::atomic<uint64_t> pendingBytes_{0};

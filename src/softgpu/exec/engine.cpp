@@ -154,7 +154,10 @@ void EngineImpl::runBlocks(GridRun& grid, bool) {
   }
   auto begin = [&](WorkerContext::Place& place, bool alone) {
     if (grid.failed.load(std::memory_order_relaxed)) return false;
-    if (grid.caches && alone) grid.caches->waitForRoom();
+    if (grid.caches) {
+      if (alone) grid.caches->waitForRoom();
+      else grid.caches->neverWait();
+    }
     const uint64_t block = grid.nextBlock.fetch_add(1, std::memory_order_relaxed);
     if (block >= grid.blocks) return false;
     Cta& cta = *place.cta;
