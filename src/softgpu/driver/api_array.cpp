@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CUDA arrays.
+#include <algorithm>
+#include <bit>
+
 #include "softgpu/driver/array.h"
 #include "softgpu/driver/copy.h"
 #include "softgpu/driver/driver.h"
@@ -28,10 +31,9 @@ uint32_t formatBytes(CUarray_format format) {
   }
 }
 
-CUresult create(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR* d) {
-  Ref<Context> context;
-  if (const CUresult e = currentContext(context)) return e;
-  if (!out || !d || d->Width == 0 || (d->NumChannels != 1 && d->NumChannels != 2 && d->NumChannels != 4))
+// An array that nobody has a handle of yet.
+CUresult allocateArray(Context* context, const CUDA_ARRAY3D_DESCRIPTOR* d, Ref<Array>& array) {
+  if (!d || d->Width == 0 || (d->NumChannels != 1 && d->NumChannels != 2 && d->NumChannels != 4))
     return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult e = refuseWhileCapturing(*context)) return e;
   const uint32_t element = formatBytes(d->Format) * d->NumChannels;
@@ -48,7 +50,12 @@ CUresult create(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR* d) {
   request.bytes = bytes;
   request.device = context->device()->ordinal;
   if (const auto e = memory::Allocator::get().allocate(request); e != memory::AllocError::none) return toResult(e);
-  auto array = make<Array>(context.get(), *d, element, request.address, pitch);
+  array = make<Array>(context, *d, element, request.address, pitch);
+  return CUDA_SUCCESS;
+}
+
+// Gives the array a handle; it lives until it is destroyed, or its context is.
+CUresult publishArray(const Ref<Context>& context, const Ref<Array>& array, CUarray* out) {
   if (!HandleTable::publish(array.get())) return CUDA_ERROR_OUT_OF_MEMORY;
   {
     std::lock_guard lock(context->objects);
@@ -56,6 +63,15 @@ CUresult create(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR* d) {
   }
   *out = static_cast<CUarray>(array->handle());
   return CUDA_SUCCESS;
+}
+
+CUresult create(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR* d) {
+  Ref<Context> context;
+  if (const CUresult e = currentContext(context)) return e;
+  if (!out) return CUDA_ERROR_INVALID_VALUE;
+  Ref<Array> array;
+  if (const CUresult e = allocateArray(context.get(), d, array)) return e;
+  return publishArray(context, array, out);
 }
 
 CUresult findArray(CUarray handle, Ref<Array>& out) {
@@ -108,6 +124,62 @@ DRIVER_API(cuArrayDestroy)(CUarray hArray) {
     array->context()->owned.erase(array.get());
   }
   return HandleTable::retire(array.get()) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+DRIVER_API(cuMipmappedArrayCreate)(CUmipmappedArray* pHandle, const CUDA_ARRAY3D_DESCRIPTOR* d,
+                                   unsigned int numMipmapLevels) {
+  Ref<Context> context;
+  if (const CUresult e = currentContext(context)) return e;
+  if (!pHandle || !d || numMipmapLevels == 0) return CUDA_ERROR_INVALID_VALUE;
+  const bool layered = d->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
+  size_t longest = std::max(d->Width, d->Height);
+  if (!layered) longest = std::max(longest, d->Depth);
+  // No more levels than down to one element.
+  const unsigned most = longest ? static_cast<unsigned>(std::bit_width(longest)) : 1;
+  std::vector<Ref<Array>> levels;
+  for (unsigned i = 0; i < std::min(numMipmapLevels, most); ++i) {
+    auto smaller = [i](size_t n) { return n ? std::max<size_t>(n >> i, 1) : 0; };
+    CUDA_ARRAY3D_DESCRIPTOR level = *d;
+    level.Width = smaller(d->Width);
+    level.Height = smaller(d->Height);
+    if (!layered) level.Depth = smaller(d->Depth);
+    Ref<Array> array;
+    CUarray handle;
+    if (const CUresult e = allocateArray(context.get(), &level, array)) return e;
+    if (const CUresult e = publishArray(context, array, &handle)) return e;
+    levels.push_back(std::move(array));
+  }
+  auto mipmap = make<MipmappedArray>(context.get(), std::move(levels));
+  if (!HandleTable::publish(mipmap.get())) return CUDA_ERROR_OUT_OF_MEMORY;
+  {
+    std::lock_guard lock(context->objects);
+    context->owned.insert(mipmap.get());
+  }
+  *pHandle = static_cast<CUmipmappedArray>(mipmap->handle());
+  return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuMipmappedArrayGetLevel)(CUarray* pLevelArray, CUmipmappedArray hMipmappedArray, unsigned int level) {
+  if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
+  const Ref<MipmappedArray> mipmap = HandleTable::find<MipmappedArray>(hMipmappedArray);
+  if (!mipmap) return CUDA_ERROR_INVALID_HANDLE;
+  if (!pLevelArray || level >= mipmap->levels.size()) return CUDA_ERROR_INVALID_VALUE;
+  *pLevelArray = static_cast<CUarray>(mipmap->levels[level]->handle());
+  return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuMipmappedArrayDestroy)(CUmipmappedArray hMipmappedArray) {
+  if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
+  const Ref<MipmappedArray> mipmap = HandleTable::find<MipmappedArray>(hMipmappedArray);
+  if (!mipmap) return CUDA_ERROR_INVALID_HANDLE;
+  settleDevice(mipmap->context()->device()->ordinal);
+  {
+    std::lock_guard lock(mipmap->context()->objects);
+    mipmap->context()->owned.erase(mipmap.get());
+    for (const Ref<Array>& a : mipmap->levels) mipmap->context()->owned.erase(a.get());
+  }
+  for (const Ref<Array>& a : mipmap->levels) HandleTable::retire(a.get());
+  return HandleTable::retire(mipmap.get()) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 }  // namespace sonde::softgpu::driver

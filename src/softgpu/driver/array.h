@@ -34,4 +34,19 @@ class Array final : public Object {
   Ref<Context> context_;
 };
 
+// Each level is an array of its own, half the size of the one before.
+class MipmappedArray final : public Object {
+ public:
+  static constexpr Type kType = Type::mipmappedArray;
+  MipmappedArray(Context* context, std::vector<Ref<Array>> levels)
+      : Object(kType), levels(std::move(levels)), context_(context) {}
+
+  Context* context() const { return context_.get(); }
+
+  const std::vector<Ref<Array>> levels;
+
+ private:
+  Ref<Context> context_;
+};
+
 }  // namespace sonde::softgpu::driver

@@ -29,6 +29,7 @@ enum class Type : uint32_t {
   array,
   physicalMemory,
   userObject,
+  mipmappedArray,
 };
 
 class Object {

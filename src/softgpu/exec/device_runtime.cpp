@@ -12,6 +12,7 @@
 #include "softgpu/exec/faults.h"
 #include "softgpu/exec/helpers.h"
 #include "softgpu/exec/mma_helpers.h"
+#include "softgpu/exec/texture.h"
 #include "softgpu/exec/program_impl.h"
 
 namespace sonde::softgpu::exec {
@@ -218,7 +219,7 @@ bool isDeviceFunction(std::string_view name) {
 std::span<const jit::RuntimeSymbol> allHelpers() {
   static const std::vector<jit::RuntimeSymbol>* all = [] {
     auto* v = new std::vector<jit::RuntimeSymbol>();
-    for (auto list : {memoryHelpers(), counterHelpers(), warpHelpers(), deviceFunctions(), matrixHelpers()})
+    for (auto list : {memoryHelpers(), counterHelpers(), warpHelpers(), deviceFunctions(), matrixHelpers(), textureHelpers()})
       v->insert(v->end(), list.begin(), list.end());
     return v;
   }();

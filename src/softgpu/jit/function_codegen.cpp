@@ -499,7 +499,7 @@ void FunctionCodegen::afterCall() {
 
 bool FunctionCodegen::emitOwn(const Instruction& in) {
   return emitMemory(in) || emitWarp(in) || emitAtomic(in) || emitMbarrier(in) || emitAsyncCopy(in) ||
-         emitMatrix(in) || emitMisc(in);
+         emitMatrix(in) || emitTexture(in) || emitMisc(in);
 }
 
 }  // namespace sonde::softgpu::jit

@@ -10,6 +10,7 @@
 #include <array>
 
 #include "softgpu/exec/mma_layout.h"
+#include "softgpu/exec/texture.h"
 #include "softgpu/jit/codegen.h"
 
 namespace sonde::softgpu::jit {
@@ -146,6 +147,14 @@ class FunctionCodegen final : public EmitContext {
   llvm::Value* spillFragment(const ptx::Operand& o, exec::MatrixType t, unsigned which);
   void storeFragment(const ptx::Operand& o, exec::MatrixType t, llvm::Value* buffer);
   llvm::Value* matrixJob(const exec::MatrixJob& job);
+  // textures and surfaces (texture.cpp)
+  bool emitTexture(const ptx::Instruction& in);
+  void emitSample(const ptx::Instruction& in);
+  void emitSurface(const ptx::Instruction& in);
+  llvm::Value* textureHandles(const ptx::Operand& o);
+  void textureCoordinates(const ptx::Operand& o, unsigned count, llvm::Value* rows);
+  llvm::Value* textureRow(llvm::Value* buffer, unsigned row, uint64_t bytes);
+  llvm::Value* textureJob(const exec::TextureJob& job);
   // calls (call_codegen.cpp)
   void emitCall(const ptx::Instruction& in);
   llvm::Value* callDirect(llvm::Value* callee, llvm::Value* lanes, llvm::Value* args, llvm::Value* results);

@@ -193,6 +193,69 @@ cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t 
   return run2D(plan);
 }
 
+// ------------------------------------------------- bytes of rows on end
+
+namespace {
+
+// Splits `count` bytes, from byte x of row y of an array on, into at most
+// three rectangles: the rest of the first row, whole rows, the last row's
+// beginning. part(x, y, offset, width, rows) copies one.
+template <typename Part>
+cudaError_t alongRows(cudaArray_const_t array, size_t x, size_t y, size_t count, Part part) {
+  if (!array) return cudaErrorInvalidResourceHandle;
+  SONDE_TRY(ensureContext());
+  size_t element = 0;
+  SONDE_TRY(arrayElementSize(driverArray(array), &element));
+  CUDA_ARRAY3D_DESCRIPTOR description{};
+  SONDE_TRY(SONDE_CU(cuArray3DGetDescriptor, &description, driverArray(array)));
+  const size_t row = description.Width * element, rows = description.Height ? description.Height : 1;
+  if (x > row || y >= rows || count > (rows - y) * row - x) return cudaErrorInvalidValue;
+  size_t done = 0;
+  while (done < count) {
+    size_t width = row - x, height = 1;
+    if (x == 0 && count - done >= row) height = (count - done) / row;
+    else if (width > count - done) width = count - done;
+    SONDE_TRY(part(x, y, done, width, height));
+    done += width * height;
+    x = x + width == row ? 0 : x + width;
+    y += height;
+  }
+  return cudaSuccess;
+}
+
+const char* bytesAt(const void* p, size_t offset) { return static_cast<const char*>(p) + offset; }
+char* bytesAt(void* p, size_t offset) { return static_cast<char*>(p) + offset; }
+
+}  // namespace
+
+cudaError_t cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void* src, size_t count,
+                              enum cudaMemcpyKind kind) {
+  return alongRows(dst, wOffset, hOffset, count, [&](size_t x, size_t y, size_t offset, size_t width, size_t rows) {
+    return impl::cudaMemcpy2DToArray(dst, x, y, bytesAt(src, offset), width, width, rows, kind);
+  });
+}
+
+cudaError_t cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void* src, size_t count,
+                                   enum cudaMemcpyKind kind, cudaStream_t stream) {
+  return alongRows(dst, wOffset, hOffset, count, [&](size_t x, size_t y, size_t offset, size_t width, size_t rows) {
+    return impl::cudaMemcpy2DToArrayAsync(dst, x, y, bytesAt(src, offset), width, width, rows, kind, stream);
+  });
+}
+
+cudaError_t cudaMemcpyFromArray(void* dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count,
+                                enum cudaMemcpyKind kind) {
+  return alongRows(src, wOffset, hOffset, count, [&](size_t x, size_t y, size_t offset, size_t width, size_t rows) {
+    return impl::cudaMemcpy2DFromArray(bytesAt(dst, offset), width, src, x, y, width, rows, kind);
+  });
+}
+
+cudaError_t cudaMemcpyFromArrayAsync(void* dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count,
+                                     enum cudaMemcpyKind kind, cudaStream_t stream) {
+  return alongRows(src, wOffset, hOffset, count, [&](size_t x, size_t y, size_t offset, size_t width, size_t rows) {
+    return impl::cudaMemcpy2DFromArrayAsync(bytesAt(dst, offset), width, src, x, y, width, rows, kind, stream);
+  });
+}
+
 // ------------------------------------------------------------------- peers
 
 cudaError_t cudaMemcpyPeer(void* dst, int dstDevice, const void* src, int srcDevice, size_t count) {

@@ -173,10 +173,14 @@ cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms * p, cudaStream_t s
 cudaError_t cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms * p);
 cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms * p, cudaStream_t stream);
 cudaError_t cudaMemcpyAsync(void * dst, const void * src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemcpyFromArray(void * dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpyFromArrayAsync(void * dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t cudaMemcpyFromSymbol(void * dst, const void * symbol, size_t count, size_t offset, enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpyFromSymbolAsync(void * dst, const void * symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t cudaMemcpyPeer(void * dst, int dstDevice, const void * src, int srcDevice, size_t count);
 cudaError_t cudaMemcpyPeerAsync(void * dst, int dstDevice, const void * src, int srcDevice, size_t count, cudaStream_t stream);
+cudaError_t cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void * src, size_t count, enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void * src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t cudaMemcpyToSymbol(const void * symbol, const void * src, size_t count, size_t offset, enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpyToSymbolAsync(const void * symbol, const void * src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t cudaMemset(void * devPtr, int value, size_t count);
@@ -1766,24 +1770,24 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemcpyBatchAsync_ptsz(void * const
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemcpyFromArray(void * dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) {
   struct { void * dst; cudaArray_const_t src; size_t wOffset; size_t hOffset; size_t count; enum cudaMemcpyKind kind; } params = {dst, src, wOffset, hOffset, count, kind};
-  return call(35, "cudaMemcpyFromArray", &params, [&] { return notSupported("cudaMemcpyFromArray"); });
+  return call(35, "cudaMemcpyFromArray", &params, [&] { return impl::cudaMemcpyFromArray(dst, src, wOffset, hOffset, count, kind); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemcpyFromArrayAsync(void * dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) {
   struct { void * dst; cudaArray_const_t src; size_t wOffset; size_t hOffset; size_t count; enum cudaMemcpyKind kind; cudaStream_t stream; } params = {dst, src, wOffset, hOffset, count, kind, stream};
-  return call(43, "cudaMemcpyFromArrayAsync", &params, [&] { return notSupported("cudaMemcpyFromArrayAsync"); });
+  return call(43, "cudaMemcpyFromArrayAsync", &params, [&] { return impl::cudaMemcpyFromArrayAsync(dst, src, wOffset, hOffset, count, kind, stream); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemcpyFromArrayAsync_ptsz(void * dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) {
   PerThreadDefaultStream perThread;
   struct { void * dst; cudaArray_const_t src; size_t wOffset; size_t hOffset; size_t count; enum cudaMemcpyKind kind; cudaStream_t stream; } params = {dst, src, wOffset, hOffset, count, kind, stream};
-  return call(227, "cudaMemcpyFromArrayAsync_ptsz", &params, [&] { return notSupported("cudaMemcpyFromArrayAsync_ptsz"); });
+  return call(227, "cudaMemcpyFromArrayAsync_ptsz", &params, [&] { return impl::cudaMemcpyFromArrayAsync(dst, src, wOffset, hOffset, count, kind, stream); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemcpyFromArray_ptds(void * dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) {
   PerThreadDefaultStream perThread;
   struct { void * dst; cudaArray_const_t src; size_t wOffset; size_t hOffset; size_t count; enum cudaMemcpyKind kind; } params = {dst, src, wOffset, hOffset, count, kind};
-  return call(219, "cudaMemcpyFromArray_ptds", &params, [&] { return notSupported("cudaMemcpyFromArray_ptds"); });
+  return call(219, "cudaMemcpyFromArray_ptds", &params, [&] { return impl::cudaMemcpyFromArray(dst, src, wOffset, hOffset, count, kind); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemcpyFromSymbol(void * dst, const void * symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) {
@@ -1820,24 +1824,24 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemcpyPeerAsync(void * dst, int ds
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void * src, size_t count, enum cudaMemcpyKind kind) {
   struct { cudaArray_t dst; size_t wOffset; size_t hOffset; const void * src; size_t count; enum cudaMemcpyKind kind; } params = {dst, wOffset, hOffset, src, count, kind};
-  return call(33, "cudaMemcpyToArray", &params, [&] { return notSupported("cudaMemcpyToArray"); });
+  return call(33, "cudaMemcpyToArray", &params, [&] { return impl::cudaMemcpyToArray(dst, wOffset, hOffset, src, count, kind); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void * src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) {
   struct { cudaArray_t dst; size_t wOffset; size_t hOffset; const void * src; size_t count; enum cudaMemcpyKind kind; cudaStream_t stream; } params = {dst, wOffset, hOffset, src, count, kind, stream};
-  return call(42, "cudaMemcpyToArrayAsync", &params, [&] { return notSupported("cudaMemcpyToArrayAsync"); });
+  return call(42, "cudaMemcpyToArrayAsync", &params, [&] { return impl::cudaMemcpyToArrayAsync(dst, wOffset, hOffset, src, count, kind, stream); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void * src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) {
   PerThreadDefaultStream perThread;
   struct { cudaArray_t dst; size_t wOffset; size_t hOffset; const void * src; size_t count; enum cudaMemcpyKind kind; cudaStream_t stream; } params = {dst, wOffset, hOffset, src, count, kind, stream};
-  return call(226, "cudaMemcpyToArrayAsync_ptsz", &params, [&] { return notSupported("cudaMemcpyToArrayAsync_ptsz"); });
+  return call(226, "cudaMemcpyToArrayAsync_ptsz", &params, [&] { return impl::cudaMemcpyToArrayAsync(dst, wOffset, hOffset, src, count, kind, stream); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void * src, size_t count, enum cudaMemcpyKind kind) {
   PerThreadDefaultStream perThread;
   struct { cudaArray_t dst; size_t wOffset; size_t hOffset; const void * src; size_t count; enum cudaMemcpyKind kind; } params = {dst, wOffset, hOffset, src, count, kind};
-  return call(217, "cudaMemcpyToArray_ptds", &params, [&] { return notSupported("cudaMemcpyToArray_ptds"); });
+  return call(217, "cudaMemcpyToArray_ptds", &params, [&] { return impl::cudaMemcpyToArray(dst, wOffset, hOffset, src, count, kind); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemcpyToSymbol(const void * symbol, const void * src, size_t count, size_t offset, enum cudaMemcpyKind kind) {
