@@ -41,6 +41,7 @@ Support supportOf(uint32_t kind) {
     case CUPTI_ACTIVITY_KIND_MEMORY2:
     case CUPTI_ACTIVITY_KIND_MEMORY_POOL:
     case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
+    case CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER:
     case CUPTI_ACTIVITY_KIND_JIT: return Support::kYes;
     case CUPTI_ACTIVITY_KIND_CDP_KERNEL: return Support::kFollowsAnother;
     case CUPTI_ACTIVITY_KIND_DEVICE_GRAPH_TRACE: return Support::kNoSuchKind;

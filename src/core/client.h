@@ -71,6 +71,8 @@ inline constexpr uint64_t kindBit(uint32_t kind) { return uint64_t{1} << kind; }
 // Attributes of the activity interface, by CUpti_ActivityAttribute.
 inline constexpr uint32_t kAttributeCount = CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE_DEVICE_GRAPHS + 1;
 
+inline constexpr uint32_t kMaxUnifiedMemoryDevices = 32;
+
 struct Client {
   uint32_t index = 0;
   // Odd while the slot is in use; changes with each life of the slot.
@@ -96,6 +98,8 @@ struct Client {
   std::atomic<bool> systemThreadIds{false};
   std::atomic<bool> latencyTimestamps{false}, eventTimestamps{false}, allSyncRecords{false};
   std::atomic<bool> launchAttributes{false};
+  // By device: one bit per CUpti_ActivityUnifiedMemoryCounterKind.
+  std::atomic<uint32_t> unifiedMemory[kMaxUnifiedMemoryDevices] = {};
   std::atomic<const BufferCallbacks*> buffers{nullptr};
   std::atomic<const Layouts*> layouts{nullptr};  // replaced as a whole, never freed
   uint64_t attributes[kAttributeCount] = {};

@@ -16,6 +16,7 @@
 #include "core/errors.h"
 #include "core/events/access.h"
 #include "core/strings.h"
+#include "core/unified_memory.h"
 #include "core/work.h"
 #include "platform/find_platform.h"
 
@@ -110,6 +111,7 @@ uint64_t interestOf(uint64_t kinds) {
   if (on({CUPTI_ACTIVITY_KIND_MEMORY, CUPTI_ACTIVITY_KIND_MEMORY2, CUPTI_ACTIVITY_KIND_MEMORY_POOL})) {
     interest |= SONDE_INTEREST_MEMORY;
   }
+  if (on({CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER})) interest |= SONDE_INTEREST_UNIFIED_MEMORY;
   return interest;
 }
 
@@ -191,8 +193,11 @@ uint32_t cbidCount(uint32_t domain) {
 }
 
 void updateWanted() {
-  std::lock_guard lock(registryMutex());
-  computeWanted();
+  {
+    std::lock_guard lock(registryMutex());
+    computeWanted();
+  }
+  updateUnifiedMemory();
 }
 
 const SondePlatform* attachedPlatform() { return attached.load(std::memory_order_acquire); }

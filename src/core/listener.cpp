@@ -6,6 +6,7 @@
 #include "core/events/access.h"
 #include "core/errors.h"
 #include "core/records.h"
+#include "core/unified_memory.h"
 #include "core/work.h"
 
 namespace sonde::core {
@@ -396,6 +397,7 @@ const SondeListener* listener() {
     l.overhead = overhead;
     l.workEnqueued = workEnqueued;
     l.workCompleted = workCompleted;
+    l.unifiedMemory = [](void*, const SondeUnifiedMemory* event) { recordUnifiedMemory(*event); };
     l.contextFailed = contextFailed;
     return l;
   }();

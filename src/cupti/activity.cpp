@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/delivery.h"
+#include "core/unified_memory.h"
 #include "core/work.h"
 #include "cupti/entry.h"
 
@@ -93,6 +94,13 @@ CUptiResult flush(Client* client, uint32_t flag) {
 }  // namespace
 
 extern "C" {
+
+CUptiResult CUPTIAPI cuptiActivityConfigureUnifiedMemoryCounter(CUpti_ActivityUnifiedMemoryCounterConfig* config,
+                                                                uint32_t count) {
+  if (config == nullptr) return fail(CUPTI_ERROR_INVALID_PARAMETER, "config is NULL");
+  SONDE_CLIENT(client);
+  return configureUnifiedMemory(client, config, count);
+}
 
 CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind) {
   SONDE_CLIENT(client);

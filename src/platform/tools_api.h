@@ -357,12 +357,17 @@ typedef struct SondePlatform {
   int32_t (*clockStatus)(uint32_t device, uint32_t* status, int* ours);
   int32_t (*autoBoost)(uint32_t device, uint32_t* enabled, uint32_t* pid);
 
+  /* Counters of unified memory to report for a device: bit k for
+   * CUpti_ActivityUnifiedMemoryCounterKind k; replaces the earlier set. From
+   * the first one on, managed pages have a residence. NOT_SUPPORTED: the device
+   * has no unified memory, or the user has switched its residence off. */
   int32_t (*unifiedMemoryConfigure)(uint32_t device, uint32_t kindMask);
   /* Takes effect for functions loaded later. */
   int32_t (*recordSourceLevel)(SondeHandle context, uint32_t what);
 
   /* Reports, on the calling thread, work that has finished by now and is not
-   * reported yet. NULL: the platform holds nothing back. */
+   * reported yet, and what has happened to unified memory. NULL: the platform
+   * holds nothing back. */
   void (*collect)(void);
   /* 1: the platform changes the process while a listener is attached; the
    * listener detaches when it has nobody left to report to. */

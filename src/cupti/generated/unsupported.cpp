@@ -28,10 +28,6 @@ int InitializeInjectionNvtxExtension(void) { return 0; }
 CUptiResult CUPTIAPI cuptiActivityConfigurePCSampling(CUcontext ctx, CUpti_ActivityPCSamplingConfig *config) {
   return unsupported("cuptiActivityConfigurePCSampling");
 }
-CUptiResult CUPTIAPI cuptiActivityConfigureUnifiedMemoryCounter(
-    CUpti_ActivityUnifiedMemoryCounterConfig *config, uint32_t count) {
-  return unsupported("cuptiActivityConfigureUnifiedMemoryCounter");
-}
 CUptiResult CUPTIAPI cuptiActivityEnableBufferSummary(void) { return unsupported("cuptiActivityEnableBufferSummary"); }
 CUptiResult CUPTIAPI cuptiActivityEnableDeviceGraph(uint8_t enable) {
   return unsupported("cuptiActivityEnableDeviceGraph");

@@ -66,8 +66,6 @@ void settleDevice(uint32_t device) {
     if (context->device()->ordinal == device) context->synchronize();
 }
 
-namespace {
-
 CUresult allocateIn(Context& context, Kind kind, size_t bytes, uint32_t flags, uint64_t& address) {
   Allocation request;
   request.bytes = bytes;
@@ -81,6 +79,8 @@ CUresult allocateIn(Context& context, Kind kind, size_t bytes, uint32_t flags, u
   reportMemory(context, request, false, 0, false);
   return CUDA_SUCCESS;
 }
+
+namespace {
 
 // Work in flight anywhere on the device may use the memory: waits first.
 CUresult freeKinds(uint64_t address, std::initializer_list<Kind> kinds) {
@@ -222,117 +222,6 @@ DRIVER_API(cuMemHostGetFlags)(unsigned int* pFlags, void* p) {
   if (!pFlags || !found || (found->kind != Kind::pinned && found->kind != Kind::registered))
     return CUDA_ERROR_INVALID_VALUE;
   *pFlags = found->flags;
-  return CUDA_SUCCESS;
-}
-
-// Managed memory: one set of pages that both sides see.
-DRIVER_API(cuMemAllocManaged)(CUdeviceptr* dptr, size_t bytesize, unsigned int flags) {
-  Ref<Context> context;
-  if (const CUresult e = currentContext(context)) return e;
-  if (!dptr || bytesize == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
-    return CUDA_ERROR_INVALID_VALUE;
-  if (!context->device()->model.unifiedMemory) return CUDA_ERROR_NOT_SUPPORTED;
-  uint64_t address;
-  if (const CUresult e = allocateIn(*context, Kind::managed, bytesize, flags, address)) return e;
-  *dptr = address;
-  return CUDA_SUCCESS;
-}
-
-namespace {
-
-CUresult managedRange(uint64_t address, size_t count) {
-  const auto found = Allocator::get().find(address);
-  if (!found || (found->kind != Kind::managed && found->kind != Kind::managedStatic) ||
-      !found->contains(address, count))
-    return CUDA_ERROR_INVALID_VALUE;
-  return CUDA_SUCCESS;
-}
-
-bool validLocation(const CUmemLocation& location) {
-  if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) return Driver::get().device(location.id) != nullptr;
-  return location.type == CU_MEM_LOCATION_TYPE_HOST || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
-         location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
-}
-
-CUresult prefetch(uint64_t address, size_t count, CUstream hStream) {
-  Ref<Stream> stream;
-  if (const CUresult e = resolveStream(hStream, stream)) return e;
-  if (count == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult e = managedRange(address, count)) return e;
-  submit(*stream, stream->newCommand(CommandKind::marker));
-  return CUDA_SUCCESS;
-}
-
-}  // namespace
-
-// Pages reside everywhere, so that advice and prefetching change nothing yet.
-DRIVER_API(cuMemPrefetchAsync)(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream) {
-  if (dstDevice != CU_DEVICE_CPU && !Driver::get().device(dstDevice)) return CUDA_ERROR_INVALID_DEVICE;
-  return prefetch(devPtr, count, hStream);
-}
-DRIVER_API(cuMemPrefetchAsync_v2)
-(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream) {
-  if (!validLocation(location)) return CUDA_ERROR_INVALID_DEVICE;
-  if (flags) return CUDA_ERROR_INVALID_VALUE;
-  return prefetch(devPtr, count, hStream);
-}
-DRIVER_API(cuMemAdvise)(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device) {
-  Ref<Context> context;
-  if (const CUresult e = currentContext(context)) return e;
-  if (count == 0 || advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (device != CU_DEVICE_CPU && !Driver::get().device(device)) return CUDA_ERROR_INVALID_DEVICE;
-  return managedRange(devPtr, count);
-}
-DRIVER_API(cuMemAdvise_v2)(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location) {
-  Ref<Context> context;
-  if (const CUresult e = currentContext(context)) return e;
-  if (count == 0 || advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (advice > CU_MEM_ADVISE_UNSET_READ_MOSTLY && advice != CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION &&
-      !validLocation(location))
-    return CUDA_ERROR_INVALID_DEVICE;
-  return managedRange(devPtr, count);
-}
-
-namespace {
-
-CUresult rangeAttribute(void* data, size_t bytes, int attribute, CUdeviceptr address, size_t count) {
-  if (const CUresult e = managedRange(address, count)) return e;
-  auto put32 = [&](int32_t value) {
-    if (bytes != 4) return CUDA_ERROR_INVALID_VALUE;
-    *static_cast<int32_t*>(data) = value;
-    return CUDA_SUCCESS;
-  };
-  switch (attribute) {
-    case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY: return put32(0);
-    case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION:
-    case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION: return put32(CU_DEVICE_INVALID);
-    case CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY: {
-      if (bytes == 0 || bytes % 4) return CUDA_ERROR_INVALID_VALUE;
-      for (size_t i = 0; i < bytes / 4; i++) static_cast<int32_t*>(data)[i] = CU_DEVICE_INVALID;
-      return CUDA_SUCCESS;
-    }
-    default: return CUDA_ERROR_INVALID_VALUE;
-  }
-}
-
-}  // namespace
-
-DRIVER_API(cuMemRangeGetAttribute)
-(void* data, size_t dataSize, CUmem_range_attribute attribute, CUdeviceptr devPtr, size_t count) {
-  if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
-  if (!data || count == 0) return CUDA_ERROR_INVALID_VALUE;
-  return rangeAttribute(data, dataSize, attribute, devPtr, count);
-}
-
-DRIVER_API(cuMemRangeGetAttributes)
-(void** data, size_t* dataSizes, CUmem_range_attribute* attributes, size_t numAttributes, CUdeviceptr devPtr,
- size_t count) {
-  if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
-  if (!data || !dataSizes || !attributes || numAttributes == 0 || count == 0) return CUDA_ERROR_INVALID_VALUE;
-  for (size_t i = 0; i < numAttributes; i++)
-    if (const CUresult e = rangeAttribute(data[i], dataSizes[i], attributes[i], devPtr, count)) return e;
   return CUDA_SUCCESS;
 }
 

@@ -32,6 +32,7 @@ enum class CommandKind : uint8_t {
   callback,    // cuStreamAddCallback
   release,     // free memory in stream order
   memoryOp,    // cuStreamWaitValue / cuStreamWriteValue
+  prefetch,    // of managed memory
   marker,      // nothing; a place to wait for
   graphBegin,  // around the nodes of a graph launch, when somebody asks
   graphEnd,
@@ -91,6 +92,11 @@ struct MemoryOp {
   bool wait = false;
 };
 
+struct PrefetchPlan {
+  uint64_t address = 0, bytes = 0;
+  uint8_t to = 0;  // memory::Processor
+};
+
 struct Command {
   Command* next = nullptr;
   uint64_t sequence = 0;
@@ -109,6 +115,7 @@ struct Command {
   CopyPlan copy;
   SetPlan set;
   MemoryOp memoryOp;
+  PrefetchPlan prefetch;
   Ref<EventRecord> record;
   CUhostFn hostFunction = nullptr;
   CUstreamCallback callback = nullptr;

@@ -14,6 +14,9 @@ CUresult toResult(memory::AllocError error);
 // `released`: or allocated.
 void reportMemory(Context& context, const memory::Allocation& a, bool released, uint32_t streamId, bool async);
 
+// Linear memory of a context, reported to tools.
+CUresult allocateIn(Context& context, memory::Kind kind, size_t bytes, uint32_t flags, uint64_t& address);
+
 // Waits for all work on a device.
 void settleDevice(uint32_t device);
 

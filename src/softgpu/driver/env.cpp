@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/driver/env.h"
 
+#include <cstdio>
 #include <cstdlib>
 
 namespace sonde::softgpu::driver {
@@ -25,6 +26,10 @@ Environment read() {
   e.visibleDevices = text("CUDA_VISIBLE_DEVICES");
   e.launchBlocking = flag("CUDA_LAUNCH_BLOCKING");
   e.eagerLoading = text("CUDA_MODULE_LOADING") == "EAGER";
+  if (const std::string managed = text("SONDE_MANAGED"); managed == "resident" || managed == "faults")
+    e.managed = managed;
+  else if (!managed.empty() && managed != "auto" && !e.quiet)
+    std::fprintf(stderr, "sonde: SONDE_MANAGED=%s: say resident, faults or auto\n", managed.c_str());
   return e;
 }
 

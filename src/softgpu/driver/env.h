@@ -16,6 +16,7 @@ struct Environment {
   std::string visibleDevices;   // CUDA_VISIBLE_DEVICES: ordinals or GPU-<uuid prefix>
   bool launchBlocking = false;  // CUDA_LAUNCH_BLOCKING=1: every launch waits
   bool eagerLoading = false;    // CUDA_MODULE_LOADING=EAGER: compile all kernels of a module when it loads
+  std::string managed = "auto";  // SONDE_MANAGED: resident, faults or auto (managed.h)
 };
 
 // Read once, at first use.

@@ -10,9 +10,11 @@
 #include "softgpu/driver/counters.h"
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/module.h"
+#include "softgpu/driver/managed.h"
 #include "softgpu/driver/pool.h"
 #include "softgpu/driver/tools.h"
 #include "softgpu/memory/allocator.h"
+#include "softgpu/memory/managed/managed_memory.h"
 
 namespace sonde::softgpu::driver {
 
@@ -144,6 +146,7 @@ void runKernel(Stream& stream, Command& command) {
     request.gridWorkspace = workspace.address;
   }
   request.device = &context.device()->model;
+  request.deviceOrdinal = context.device()->ordinal;
   const uint32_t clockMHz = context.device()->smClockMHz(nowNs());
   request.smClockMHz = clockMHz;
   {
@@ -325,6 +328,7 @@ void execute(Stream& stream, Command& command) {
   // After a sticky error the device does nothing more; what only marks
   // progress still happens, so that nobody waits for ever.
   const bool broken = stream.context()->error() != CUDA_SUCCESS;
+  if (memory::ManagedMemory::get().active()) managed::beforeWork(*stream.context()->device(), command);
   switch (command.kind) {
     case CommandKind::kernel:
       if (!broken) runKernel(stream, command);
@@ -354,6 +358,9 @@ void execute(Stream& stream, Command& command) {
       tools::reportWork(w);
       break;
     }
+    case CommandKind::prefetch:
+      if (!broken) memory::ManagedMemory::get().prefetch(command.prefetch.address, command.prefetch.bytes, command.prefetch.to);
+      break;
     case CommandKind::marker:
     case CommandKind::wait: break;
   }

@@ -9,7 +9,9 @@
 #include "softgpu/driver/library.h"
 #include "softgpu/driver/message.h"
 #include "softgpu/driver/tools.h"
+#include "softgpu/driver/managed.h"
 #include "softgpu/memory/allocator.h"
+#include "softgpu/memory/managed/managed_memory.h"
 
 namespace sonde::softgpu::driver {
 namespace {
@@ -130,29 +132,35 @@ CUresult Module::placeGlobals() {
   auto& allocator = memory::Allocator::get();
   const auto globals = program_->globals();
   addresses_.assign(globals.size(), 0);
-  for (const bool managed : {false, true}) {
+  for (const bool isManaged : {false, true}) {
     uint64_t total = 0;
     std::vector<uint64_t> offsets(globals.size(), 0);
     for (size_t i = 0; i < globals.size(); i++) {
-      if (globals[i].isManaged != managed || globals[i].isExtern) continue;
+      if (globals[i].isManaged != isManaged || globals[i].isExtern) continue;
       const uint64_t align = std::max<uint64_t>(256, globals[i].align);
       total = (total + align - 1) / align * align;
       offsets[i] = total;
       total += std::max<uint64_t>(1, globals[i].bytes);
     }
     if (total == 0) continue;
+    if (isManaged) managed::beforeAllocation();
     memory::Allocation request;
     request.bytes = total;
-    request.kind = managed ? memory::Kind::managedStatic : memory::Kind::deviceStatic;
+    request.kind = isManaged ? memory::Kind::managedStatic : memory::Kind::deviceStatic;
     request.device = context_->device()->ordinal;
     request.contextUid = context_->uid();
     request.contextHandle = reinterpret_cast<uint64_t>(context_->handle());
     if (allocator.allocate(request) != memory::AllocError::none) return CUDA_ERROR_OUT_OF_MEMORY;
     allocations_.push_back(request.address);
     for (size_t i = 0; i < globals.size(); i++)
-      if (globals[i].isManaged == managed && !globals[i].isExtern) addresses_[i] = request.address + offsets[i];
+      if (globals[i].isManaged == isManaged && !globals[i].isExtern) addresses_[i] = request.address + offsets[i];
   }
   program_->bind(addresses_);
+  for (uint64_t address : allocations_) {
+    const auto a = allocator.find(address);
+    if (a && a->kind == memory::Kind::managedStatic && !memory::ManagedMemory::get().add(a->address, a->bytes, true))
+      return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   return CUDA_SUCCESS;
 }
 

@@ -12,6 +12,7 @@
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/graph.h"
 #include "softgpu/driver/library.h"
+#include "softgpu/driver/managed.h"
 #include "softgpu/driver/message.h"
 #include "softgpu/driver/module.h"
 #include "softgpu/driver/tools.h"
@@ -346,6 +347,12 @@ int32_t autoBoost(uint32_t ordinal, uint32_t* enabled, uint32_t* pid) {
   return CUDA_SUCCESS;
 }
 
+int32_t unifiedMemoryConfigure(uint32_t ordinal, uint32_t kindMask) {
+  Device* device;
+  if (const int32_t e = findDevice(ordinal, device)) return e;
+  return managed::configure(*device, kindMask);
+}
+
 const SondePlatform thePlatform = [] {
   SondePlatform p{};
   p.size = sizeof p;
@@ -380,6 +387,8 @@ const SondePlatform thePlatform = [] {
   p.clockUnlock = clockUnlock;
   p.clockStatus = clockStatus;
   p.autoBoost = autoBoost;
+  p.unifiedMemoryConfigure = unifiedMemoryConfigure;
+  p.collect = managed::drain;
   return p;
 }();
 

@@ -53,6 +53,8 @@ void reportResource(const SondeResource& event) { SONDE_TELL(resource, &event); 
 void reportSync(const SondeSync& event) { SONDE_TELL(synchronized, &event); }
 void reportOverhead(const SondeOverhead& event) { SONDE_TELL(overhead, &event); }
 
+void reportUnifiedMemory(const SondeUnifiedMemory& event) { SONDE_TELL(unifiedMemory, &event); }
+
 void reportContextFailed(void* context, uint32_t uid, int32_t error, const char* message) {
   ListenerUse use;
   if (use && use->contextFailed) use->contextFailed(use->self, context, uid, error, message);

@@ -143,6 +143,7 @@ struct LaunchRequest {
   CounterValues* counters = nullptr;    // added to
   CounterMonitor* monitor = nullptr;    // optional, when counting
   const model::DeviceModel* device = nullptr;
+  uint32_t deviceOrdinal = 0;
   uint64_t smClockMHz = 0;
   uint64_t heapBytes = 8u << 20, printfBytes = 1u << 20, stackBytes = 1024;
   // Device printf: called with finished lines in block order, on the thread

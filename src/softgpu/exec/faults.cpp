@@ -30,8 +30,22 @@ thread_local bool faultWrite = false;
   raiseFault(cta->running, kErrorIllegalAddress, 0, address, faultWrite ? "a write to" : "a read of");
 }
 
+// A handler that came after this one and calls it for what it does not know
+// would be called again from here, for ever.
+thread_local bool chaining = false;
+
 void chain(int number, siginfo_t* info, void* context) {
   const struct sigaction& previous = number == SIGSEGV ? previousSegv : previousBus;
+  if (chaining) {
+    struct sigaction fatal {};
+    fatal.sa_handler = SIG_DFL;
+    sigaction(number, &fatal, nullptr);
+    return;
+  }
+  struct Mark {
+    Mark() { chaining = true; }
+    ~Mark() { chaining = false; }
+  } const mark;
   if (previous.sa_flags & SA_SIGINFO) {
     previous.sa_sigaction(number, info, context);
     return;
@@ -51,12 +65,16 @@ void onFault(int number, siginfo_t* info, void* context) {
   const auto address = reinterpret_cast<uint64_t>(info->si_addr);
   const bool write = (uc->uc_mcontext.gregs[REG_ERR] & 2) != 0;
   const bool ours = info->si_code > 0 && address >= spaceBegin && address < spaceEnd;
-  if (ours)
-    if (FaultHook hook = faultHook.load(std::memory_order_acquire); hook && hook(address, write)) {
-      errno = savedErrno;
-      return;
-    }
   Cta* cta = currentCta;
+  if (ours)
+    if (FaultHook hook = faultHook.load(std::memory_order_acquire)) {
+      const auto pc = static_cast<uint64_t>(uc->uc_mcontext.gregs[REG_RIP]);
+      const int device = cta && cta->running ? static_cast<int>(cta->grid->request->deviceOrdinal) : -1;
+      if (hook(address, write, pc, device)) {
+        errno = savedErrno;
+        return;
+      }
+    }
   if (cta && cta->running && info->si_code > 0) {
     faultAddress = address;
     faultWrite = write;
@@ -69,6 +87,14 @@ void onFault(int number, siginfo_t* info, void* context) {
   }
   chain(number, info, context);
   errno = savedErrno;
+}
+
+struct sigaction handlerAction() {
+  struct sigaction action {};
+  action.sa_sigaction = &onFault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  sigemptyset(&action.sa_mask);
+  return action;
 }
 
 struct AlternateStack {
@@ -107,15 +133,23 @@ void prepareThreadForFaults() {
     spaceBegin = space.all.base;
     deviceBegin = space.all.base + static_cast<uint64_t>(space.deviceDelta);
     spaceEnd = deviceBegin + space.all.size;
-    struct sigaction action {};
-    action.sa_sigaction = &onFault;
-    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-    sigemptyset(&action.sa_mask);
+    const struct sigaction action = handlerAction();
     sigaction(SIGSEGV, &action, &previousSegv);
     sigaction(SIGBUS, &action, &previousBus);
   });
   thread_local AlternateStack stack;
   (void)stack;
+}
+
+void reassertFaultHandlers() {
+  for (int number : {SIGSEGV, SIGBUS}) {
+    struct sigaction now {};
+    if (sigaction(number, nullptr, &now) != 0) continue;
+    if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == &onFault) continue;
+    (number == SIGSEGV ? previousSegv : previousBus) = now;
+    struct sigaction action = handlerAction();
+    sigaction(number, &action, nullptr);
+  }
 }
 
 void leaveWarp(WarpState* warp) {

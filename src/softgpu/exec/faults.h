@@ -21,9 +21,15 @@ inline constexpr int32_t kErrorLaunchFailed = 719;
 
 // Managed memory: called in the signal handler when an access in the address
 // space (host view or device view) faults; true: the page is there now, try
-// again. `address` is the faulting one. Only async-signal-safe things.
-using FaultHook = bool (*)(uint64_t address, bool write);
+// again. `address` is the faulting one, `pc` the instruction's, `device` the
+// ordinal of the device whose kernel did it (-1: no kernel). Only
+// async-signal-safe things.
+using FaultHook = bool (*)(uint64_t address, bool write, uint64_t pc, int device);
 void setFaultHook(FaultHook hook);
+
+// The application may have installed handlers of its own since: puts these
+// back in front of them. Theirs still get every fault that is not ours.
+void reassertFaultHandlers();
 
 // Installs the handlers (once) and this thread's alternate stack.
 void prepareThreadForFaults();

@@ -7,17 +7,27 @@
 #include <algorithm>
 #include <mutex>
 
+#include "softgpu/memory/managed/managed_memory.h"
+
 namespace sonde::softgpu::memory {
 namespace {
 
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kGuard = kPage;
+constexpr uint64_t kManagedBlock = 2u << 20;
 
 uint64_t alignUp(uint64_t value, uint64_t align) { return (value + align - 1) & ~(align - 1); }
 
 bool bothViews(Kind kind) { return kind == Kind::pinned || kind == Kind::managed || kind == Kind::managedStatic; }
-bool onDevice(Kind kind) {
-  return kind == Kind::device || kind == Kind::deviceStatic || kind == Kind::managed || kind == Kind::managedStatic;
+bool onDevice(Kind kind) { return kind == Kind::device || kind == Kind::deviceStatic; }
+bool isManaged(Kind kind) { return kind == Kind::managed || kind == Kind::managedStatic; }
+
+// Managed pages need not all be on a device at once: what fits on the device
+// and in the host's memory together.
+uint64_t hostMemory() {
+  static const uint64_t bytes =
+      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
 }
 
 bool mapAt(void* where, uint64_t bytes, int protection, int flags, int fd) {
@@ -123,9 +133,21 @@ AllocError Allocator::allocate(Allocation& request, uint64_t align) {
     if (request.device >= capacity_.size()) return AllocError::invalidValue;
     if (request.bytes > capacity_[request.device] - used_[request.device]) return AllocError::outOfMemory;
   }
+  if (isManaged(request.kind)) {
+    if (request.device >= capacity_.size()) return AllocError::invalidValue;
+    if (request.bytes > capacity_[request.device] + hostMemory()) return AllocError::outOfMemory;
+    // As the real driver groups pages: within one 2 MiB block if they fit.
+    while (align < request.bytes && align < kManagedBlock) align *= 2;
+  }
   Range range{};
   if (!takeRange(pages + kGuard, std::max(align, kPage), range)) return AllocError::outOfMemory;
   if (!mapPages(range.address, pages, request.kind)) {
+    giveRange(range);
+    return AllocError::outOfMemory;
+  }
+  // Module variables get a residence when their initial values are there.
+  if (request.kind == Kind::managed && !ManagedMemory::get().add(range.address, request.bytes, false)) {
+    unmapPages(range.address, pages, request.kind);
     giveRange(range);
     return AllocError::outOfMemory;
   }
@@ -145,6 +167,7 @@ AllocError Allocator::releaseLocked(uint64_t address, Allocation* was) {
   auto range = ranges_.find(address);
   if (it == live_.end() || range == ranges_.end() || it->second.kind == Kind::reserved) return AllocError::notFound;
   const Allocation allocation = it->second;
+  if (isManaged(allocation.kind)) ManagedMemory::get().remove(range->second.address);
   unmapPages(range->second.address, range->second.bytes - kGuard, allocation.kind);
   giveRange(range->second);
   if (onDevice(allocation.kind)) used_[allocation.device] -= allocation.bytes;

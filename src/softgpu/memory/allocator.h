@@ -54,7 +54,8 @@ class Allocator {
  public:
   static Allocator& get();
 
-  // Limits what the allocations of `device` may take together.
+  // Limits what the allocations of `device` may take together. Managed memory
+  // counts where it resides, not here.
   void setCapacity(uint32_t device, uint64_t bytes);
   uint64_t capacity(uint32_t device) const;
   uint64_t used(uint32_t device) const;

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/unified_memory.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "core/core.h"
+#include "core/errors.h"
+
+namespace sonde::core {
+namespace {
+
+constexpr uint32_t kCounterKinds = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_COUNT;
+
+std::mutex& configureMutex() {
+  static std::mutex& mutex = *new std::mutex;
+  return mutex;
+}
+uint32_t told[kMaxUnifiedMemoryDevices] = {};  // what the platform knows
+
+uint32_t deviceCount(const SondePlatform& platform) {
+  uint32_t count = 0;
+  if (platform.deviceCount(&count) != 0) return 0;
+  return std::min(count, kMaxUnifiedMemoryDevices);
+}
+
+CUptiResult notSupported(const Client& client, bool device, uint32_t ordinal) {
+  // The 6.5 manual knows one code for both.
+  const CUptiResult code = client.manual6050 ? CUPTI_ERROR_NOT_SUPPORTED
+                           : device          ? CUPTI_ERROR_UM_PROFILING_NOT_SUPPORTED_ON_DEVICE
+                                             : CUPTI_ERROR_UM_PROFILING_NOT_SUPPORTED;
+  if (!device) return fail(code, "this platform has no counters of unified memory");
+  return fail(code,
+              "device %u has no counters of unified memory: its model has none, or SONDE_MANAGED=resident switched "
+              "them off",
+              ordinal);
+}
+
+}  // namespace
+
+CUptiResult configureUnifiedMemory(Client* client, const CUpti_ActivityUnifiedMemoryCounterConfig* config,
+                                   uint32_t count) {
+  if (config == nullptr) return fail(CUPTI_ERROR_INVALID_PARAMETER, "config is NULL");
+  if (count == 0) return fail(CUPTI_ERROR_INVALID_PARAMETER, "count is 0: give at least one configuration");
+  const SondePlatform* platform = requirePlatform();
+  if (platform == nullptr) return CUPTI_ERROR_UNKNOWN;
+  const uint32_t devices = deviceCount(*platform);
+  if (devices == 0) return fail(CUPTI_ERROR_NOT_INITIALIZED, "the driver is not initialised: call cuInit first");
+  for (uint32_t i = 0; i < count; ++i) {
+    const CUpti_ActivityUnifiedMemoryCounterConfig& c = config[i];
+    const auto scope = static_cast<uint32_t>(c.scope), kind = static_cast<uint32_t>(c.kind);
+    if (scope != CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_SINGLE_DEVICE &&
+        scope != CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_ALL_DEVICES) {
+      return fail(CUPTI_ERROR_INVALID_PARAMETER, "config[%u].scope: %u is not a scope", i, scope);
+    }
+    if (kind == 0 || kind >= kCounterKinds) {
+      return fail(CUPTI_ERROR_INVALID_PARAMETER, "config[%u].kind: %u is not a counter of unified memory", i, kind);
+    }
+    if (scope == CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_SINGLE_DEVICE && c.deviceId >= devices) {
+      return fail(CUPTI_ERROR_INVALID_PARAMETER, "config[%u].deviceId: there is no device %u", i, c.deviceId);
+    }
+    if (c.enable > 1) {
+      return fail(CUPTI_ERROR_INVALID_PARAMETER, "config[%u].enable: %u is neither 0 nor 1", i, c.enable);
+    }
+  }
+  if (platform->unifiedMemoryConfigure == nullptr) return notSupported(*client, false, 0);
+  auto concerns = [](const CUpti_ActivityUnifiedMemoryCounterConfig& c, uint32_t device) {
+    return c.scope == CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_ALL_DEVICES || c.deviceId == device;
+  };
+  {
+    std::lock_guard lock(configureMutex());
+    for (uint32_t device = 0; device < devices; ++device) {
+      uint32_t kinds = client->unifiedMemory[device].load();
+      for (uint32_t i = 0; i < count; ++i) {
+        if (!concerns(config[i], device)) continue;
+        kinds = config[i].enable != 0 ? kinds | 1u << config[i].kind : kinds & ~(1u << config[i].kind);
+      }
+      // Whether the device can is known only by asking.
+      if (kinds != 0 && platform->unifiedMemoryConfigure(device, kinds | told[device]) != 0) {
+        return notSupported(*client, true, device);
+      }
+      if (kinds != 0) told[device] |= kinds;
+    }
+    for (uint32_t device = 0; device < devices; ++device) {
+      for (uint32_t i = 0; i < count; ++i) {
+        if (!concerns(config[i], device)) continue;
+        const uint32_t bit = 1u << config[i].kind;
+        if (config[i].enable != 0) {
+          client->unifiedMemory[device].fetch_or(bit);
+        } else {
+          client->unifiedMemory[device].fetch_and(~bit);
+        }
+      }
+    }
+  }
+  updateUnifiedMemory();
+  return CUPTI_SUCCESS;
+}
+
+void updateUnifiedMemory() {
+  const SondePlatform* platform = attachedPlatform();
+  if (platform == nullptr || platform->unifiedMemoryConfigure == nullptr) return;
+  std::lock_guard lock(configureMutex());
+  for (uint32_t device = 0; device < kMaxUnifiedMemoryDevices; ++device) {
+    uint32_t wanted = 0;
+    forEachClient(wantedKinds[CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER].load(std::memory_order_relaxed),
+                  [&](Client& client) { wanted |= client.unifiedMemory[device].load(); });
+    if (wanted == told[device]) continue;
+    if (platform->unifiedMemoryConfigure(device, wanted) == 0) told[device] = wanted;
+  }
+}
+
+void recordUnifiedMemory(const SondeUnifiedMemory& event) {
+  const uint32_t bit = 1u << event.kind;
+  const bool cpu = event.kind == CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_CPU_PAGE_FAULT_COUNT;
+  ThreadState& thread = threadState();
+  forEachClient(wantedKinds[CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER].load(std::memory_order_relaxed),
+                [&](Client& client) {
+                  bool on = false;
+                  for (uint32_t device = 0; device < kMaxUnifiedMemoryDevices; ++device) {
+                    if ((client.unifiedMemory[device].load(std::memory_order_relaxed) & bit) == 0) continue;
+                    // A fault of the CPU concerns no device in particular; the
+                    // CPU has the id 0, like the first device.
+                    on = on || cpu || event.srcId == device || event.dstId == device;
+                    if (event.kind == CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_THRASHING) {
+                      on = on || (event.processors[device / 64] >> (device % 64) & 1) != 0;
+                    }
+                  }
+                  if (!on) return;
+                  CUpti_ActivityUnifiedMemoryCounter3 r{};
+                  r.kind = CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER;
+                  r.counterKind = static_cast<CUpti_ActivityUnifiedMemoryCounterKind>(event.kind);
+                  r.value = event.value;
+                  r.start = client.toClientTime(event.start);
+                  r.end = event.end != 0 ? client.toClientTime(event.end) : 0;
+                  r.address = event.address;
+                  r.srcId = event.srcId;
+                  r.dstId = event.dstId;
+                  r.streamId = event.streamId;
+                  r.processId = processId();
+                  r.flags = event.flags;
+                  for (unsigned i = 0; i < 5; ++i) r.processors[i] = event.processors[i];
+                  client.append(thread, r);
+                });
+}
+
+}  // namespace sonde::core

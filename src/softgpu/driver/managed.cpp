@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softgpu/driver/managed.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "softgpu/driver/env.h"
+#include "softgpu/driver/message.h"
+#include "softgpu/driver/tools.h"
+#include "softgpu/exec/faults.h"
+#include "softgpu/memory/allocator.h"
+#include "softgpu/memory/managed/managed_memory.h"
+
+namespace sonde::softgpu::driver::managed {
+namespace {
+
+using memory::ManagedMemory;
+
+std::mutex& mutex() {
+  static std::mutex& m = *new std::mutex;  // outlives static destructors
+  return m;
+}
+std::mutex& drainMutex() {
+  static std::mutex& m = *new std::mutex;
+  return m;
+}
+uint32_t wanted[memory::kMaxManagedDevices] = {};  // by device
+bool threadRuns = false;
+sem_t waiting;
+
+void activate() {
+  exec::prepareThreadForFaults();
+  exec::reassertFaultHandlers();
+  exec::setFaultHook([](uint64_t address, bool write, uint64_t pc, int device) {
+    return ManagedMemory::get().onFault(address, write, pc, device);
+  });
+  ManagedMemory::get().activate();
+}
+
+// Under the mutex.
+void startThread() {
+  if (threadRuns) return;
+  threadRuns = true;
+  static const bool once = [] {
+    sem_init(&waiting, 0, 0);
+    // The child has no such thread: its events wait for the next drain.
+    pthread_atfork(nullptr, nullptr, [] { threadRuns = false; });
+    return true;
+  }();
+  (void)once;
+  std::thread([] {
+    for (;;) {
+      while (sem_wait(&waiting) != 0) {
+      }
+      drain();
+    }
+  }).detach();
+}
+
+// `view` points into the device view, or is the application's own memory.
+void touch(const std::byte* view, uint64_t bytes, bool write, uint32_t kind, uint32_t device) {
+  if (kind != SONDE_MEMORY_MANAGED && kind != SONDE_MEMORY_MANAGED_STATIC) return;
+  const auto& space = memory::AddressSpace::get();
+  const uint64_t address = reinterpret_cast<uint64_t>(view) - static_cast<uint64_t>(space.deviceDelta);
+  ManagedMemory::get().touch(address, bytes, write, device);
+}
+
+uint64_t extent(uint64_t width, uint64_t height, uint64_t pitch, uint64_t depth, uint64_t slice) {
+  return width + (height - 1) * pitch + (depth - 1) * slice;
+}
+
+}  // namespace
+
+void beforeAllocation() {
+  if (environment().managed != "faults" || ManagedMemory::get().active()) return;
+  std::lock_guard lock(mutex());
+  activate();
+}
+
+void beforeWork(Device& device, const Command& command) {
+  if (command.kind != CommandKind::kernel && command.kind != CommandKind::copy && command.kind != CommandKind::set &&
+      command.kind != CommandKind::prefetch && command.kind != CommandKind::memoryOp)
+    return;
+  exec::reassertFaultHandlers();
+  auto& allocator = memory::Allocator::get();
+  const uint64_t capacity = allocator.capacity(device.ordinal), used = allocator.used(device.ordinal);
+  ManagedMemory::get().beforeDeviceWork(device.ordinal, capacity > used ? capacity - used : 0);
+  if (command.kind == CommandKind::copy) {
+    const CopyPlan& p = command.copy;
+    if (p.bytes() == 0) return;
+    touch(p.from, extent(p.width, p.height, p.fromPitch, p.depth, p.fromSlice), false, p.fromKind, device.ordinal);
+    touch(p.to, extent(p.width, p.height, p.toPitch, p.depth, p.toSlice), true, p.toKind, device.ordinal);
+  } else if (command.kind == CommandKind::set) {
+    const SetPlan& p = command.set;
+    if (p.width == 0 || p.height == 0) return;
+    touch(p.to, extent(p.width * p.elementBytes, p.height, p.pitch, 1, 0), true, p.kind, device.ordinal);
+  }
+}
+
+int32_t configure(Device& device, uint32_t kindMask) {
+  if (!device.model.unifiedMemory || device.ordinal >= memory::kMaxManagedDevices) return CUDA_ERROR_NOT_SUPPORTED;
+  if (kindMask != 0 && environment().managed == "resident") return CUDA_ERROR_NOT_SUPPORTED;
+  std::lock_guard lock(mutex());
+  wanted[device.ordinal] = kindMask;
+  uint32_t any = 0;
+  for (uint32_t mask : wanted) any |= mask;
+  if (any != 0) {
+    startThread();
+    activate();
+  }
+  ManagedMemory::get().setEvents(any, any != 0 ? +[] { sem_post(&waiting); } : nullptr);
+  return CUDA_SUCCESS;
+}
+
+void drain() {
+  if (!ManagedMemory::get().active()) return;
+  std::lock_guard lock(drainMutex());  // keeps the order
+  SondeUnifiedMemory events[64];
+  for (;;) {
+    const size_t n = ManagedMemory::get().takeEvents(events, std::size(events));
+    if (n == 0) return;
+    for (size_t i = 0; i < n; i++) tools::reportUnifiedMemory(events[i]);
+  }
+}
+
+}  // namespace sonde::softgpu::driver::managed

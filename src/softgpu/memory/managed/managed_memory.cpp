@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Allocations, residence and rights; what a fault makes of them is in policy.cpp.
+#include "softgpu/memory/managed/managed_memory.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+
+#include "platform/clock.h"
+#include "softgpu/memory/address_space.h"
+
+namespace sonde::softgpu::memory {
+
+ManagedMemory& ManagedMemory::get() {
+  static ManagedMemory* memory = new ManagedMemory();
+  return *memory;
+}
+
+ManagedMemory::ManagedMemory() {
+  room_.fill(~uint64_t{0});
+  pthread_atfork([] { get().lock_.lock(); }, [] { get().lock_.unlock(); }, [] { get().lock_.unlock(); });
+}
+
+uint64_t ManagedMemory::Region::alignedFirst(uint64_t p, uint64_t size) const {
+  return index(std::max(address, addressOf(p) / size * size));
+}
+uint64_t ManagedMemory::Region::alignedEnd(uint64_t p, uint64_t size) const {
+  return (std::min(end(), addressOf(p) / size * size + size) - address) / kPage;
+}
+
+ManagedMemory::Region* ManagedMemory::find(uint64_t address) {
+  auto it = regions_.upper_bound(address);
+  if (it == regions_.begin()) return nullptr;
+  --it;
+  return address < it->second.end() ? &it->second : nullptr;
+}
+
+bool ManagedMemory::add(uint64_t address, uint64_t bytes, bool populated) {
+  Region r;
+  r.address = address / kPage * kPage;
+  r.pages = (address + bytes - r.address + kPage - 1) / kPage;
+  r.page.reset(new (std::nothrow) ManagedPage[r.pages]);
+  r.chunk.reset(new (std::nothrow) Chunk[r.end() / kBig - r.address / kBig + 1]);
+  const uint64_t blocks = r.end() / kBlock - r.address / kBlock + 1;
+  r.lastUse.reset(new (std::nothrow) uint64_t[blocks]());
+  if (!r.page || !r.chunk || !r.lastUse) return false;
+  // The allocator maps both views readable and writable.
+  for (uint64_t p = 0; p < r.pages; p++) {
+    ManagedPage& page = r.page[p];
+    page.hostRights = page.deviceRights = 3;
+    if (populated) page.home = kCpu + 1;
+  }
+  std::lock_guard lock(lock_);
+  auto [it, fresh] = regions_.insert_or_assign(r.address, std::move(r));
+  if (active()) apply(it->second, 0, it->second.pages, true);
+  return true;
+}
+
+void ManagedMemory::remove(uint64_t address) {
+  std::map<uint64_t, Region>::node_type gone;  // freed outside of the lock
+  std::lock_guard lock(lock_);
+  auto it = regions_.find(address / kPage * kPage);
+  if (it == regions_.end()) return;
+  for (uint64_t p = 0; p < it->second.pages; p++) {
+    const ManagedPage& page = it->second.page[p];
+    for (Processor who = 1; who <= kMaxManagedDevices; who++)
+      if (page.residentOn(who)) resident(who, -1);
+  }
+  gone = regions_.extract(it);
+}
+
+void ManagedMemory::activate() {
+  std::lock_guard lock(lock_);
+  if (active()) return;
+  ring_ = std::make_unique<SondeUnifiedMemory[]>(kRing);
+  active_.store(true, std::memory_order_release);
+  for (auto& [address, r] : regions_) {
+    for (uint64_t p = 0; p < r.pages; p++) r.page[p].home = kCpu + 1;
+    apply(r, 0, r.pages, true);
+  }
+}
+
+// ------------------------------------------------------------------ rights --
+
+// The device view is one for all devices: beforeDeviceWork closes it for pages
+// that are another's.
+void ManagedMemory::rightsOf(const ManagedPage& page, uint8_t& host, uint8_t& device) {
+  host = device = 0;
+  if (page.home == 0) return;
+  const bool duplicated = page.copies != 0;
+  const uint8_t owner = duplicated ? 1 : 3;
+  if (page.home == kCpu + 1)
+    host = owner;
+  else
+    device = owner;
+  if (page.copies & 1u) host = 1;
+  if (page.copies & ~1u) device = 1;
+  if (page.home == kCpu + 1 && !duplicated && (page.remote & ~1u) != 0) device = 3;
+}
+
+void ManagedMemory::applyView(Region& r, uint64_t first, uint64_t end, bool host) {
+  const AddressSpace& space = AddressSpace::get();
+  for (uint64_t p = first; p < end;) {
+    auto wanted = [&](uint64_t at) {
+      uint8_t h, d;
+      rightsOf(r.page[at], h, d);
+      return host ? h : d;
+    };
+    auto now = [&](uint64_t at) -> uint8_t& { return host ? r.page[at].hostRights : r.page[at].deviceRights; };
+    const uint8_t rights = wanted(p);
+    if (now(p) == rights) {
+      p++;
+      continue;
+    }
+    uint64_t to = p;
+    while (to < end && wanted(to) == rights) now(to++) = rights;
+    const uint64_t address = r.addressOf(p);
+    void* where = host ? reinterpret_cast<void*>(address) : static_cast<void*>(space.deviceView(address));
+    mprotect(where, (to - p) * kPage, rights == 3 ? PROT_READ | PROT_WRITE : rights == 1 ? PROT_READ : PROT_NONE);
+    p = to;
+  }
+}
+
+void ManagedMemory::apply(Region& r, uint64_t first, uint64_t end, bool hostFirst) {
+  applyView(r, first, end, hostFirst);
+  applyView(r, first, end, !hostFirst);
+}
+
+void ManagedMemory::place(ManagedPage& page, Processor to, bool write) {
+  const bool duplicate = page.readMostly && !write && page.home != 0;
+  if (duplicate) {
+    if (page.residentOn(to)) return;
+    page.copies |= 1u << to;
+    if (to != kCpu) resident(to, 1);
+    return;
+  }
+  for (Processor who = 1; who <= kMaxManagedDevices; who++)
+    if (page.residentOn(who)) resident(who, -1);
+  page.home = to + 1;
+  page.copies = 0;
+  page.remote = to == kCpu ? page.accessedBy : 0;
+  if (to != kCpu) resident(to, 1);
+}
+
+// ------------------------------------------------------------------ events --
+
+void ManagedMemory::setEvents(uint32_t kindMask, void (*wake)()) {
+  wake_.store(wake, std::memory_order_relaxed);
+  kindMask_.store(kindMask, std::memory_order_relaxed);
+}
+
+SondeUnifiedMemory* ManagedMemory::slot(uint32_t kind) {
+  if ((kindMask_.load(std::memory_order_relaxed) >> kind & 1) == 0) return nullptr;
+  if (ringCount_ == kRing) {
+    dropped_.fetch_add(1, std::memory_order_relaxed);
+    return nullptr;
+  }
+  SondeUnifiedMemory* event = &ring_[(ringHead_ + ringCount_++) % kRing];
+  *event = SondeUnifiedMemory{};
+  event->size = sizeof *event;
+  event->kind = kind;
+  if (ringCount_ == 1)
+    if (auto* wake = wake_.load(std::memory_order_relaxed)) wake();
+  return event;
+}
+
+void ManagedMemory::emit(uint32_t kind, uint64_t value, uint64_t start, uint64_t end, uint64_t address, Processor from,
+                         Processor to, uint32_t flags) {
+  SondeUnifiedMemory* event = slot(kind);
+  if (!event) return;
+  event->value = value;
+  event->start = start;
+  event->end = end;
+  event->address = address;
+  event->srcId = from == kCpu ? 0 : from - 1u;  // the CPU is 0, as the real driver has it
+  event->dstId = to == kCpu ? 0 : to - 1u;
+  event->flags = flags;
+}
+
+size_t ManagedMemory::takeEvents(SondeUnifiedMemory* out, size_t max) {
+  std::lock_guard lock(lock_);
+  const size_t n = std::min(max, ringCount_);
+  for (size_t i = 0; i < n; i++) out[i] = ring_[(ringHead_ + i) % kRing];
+  ringHead_ = (ringHead_ + n) % kRing;
+  ringCount_ -= n;
+  return n;
+}
+
+void ManagedMemory::setThrashing(const ThrashingLimits& limits) {
+  std::lock_guard lock(lock_);
+  limits_ = limits;
+}
+
+}  // namespace sonde::softgpu::memory

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Managed memory with a residence. Each 4 KiB page of a managed allocation
+// lives with one processor at a time (or is duplicated for reading); the page
+// protections of the host view and of the device view (address_space.h) are
+// what makes it so, and an access from the wrong side faults and migrates.
+//
+// Until `activate` every page is open to both sides and nothing ever faults.
+//
+// Migration follows the density prefetcher of the real driver: a fault brings
+// the 64 KiB around it, and the largest enclosing power of two (up to the
+// 2 MiB block) of which more than 51 % would then be resident.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "platform/tools_api.h"
+#include "softgpu/memory/managed/signal_lock.h"
+
+namespace sonde::softgpu::memory {
+
+// 0 is the CPU, 1 + n device n.
+using Processor = uint8_t;
+inline constexpr Processor kCpu = 0;
+inline constexpr uint32_t kMaxManagedDevices = 31;
+constexpr Processor processorOfDevice(uint32_t device) { return static_cast<Processor>(device + 1); }
+
+enum class Advice : uint8_t {
+  setReadMostly,
+  unsetReadMostly,
+  setPreferred,
+  unsetPreferred,
+  setAccessedBy,
+  unsetAccessedBy,
+};
+
+// All zero: never touched, no advice.
+struct ManagedPage {
+  uint8_t home = 0;          // 1 + Processor; 0: nowhere yet
+  uint8_t preferred = 0;     // 1 + Processor; 0: none
+  uint8_t lastPrefetch = 0;  // 1 + Processor; 0: none
+  bool readMostly = false;
+  uint32_t copies = 0;                       // one bit per Processor with a read-only copy besides the home
+  uint32_t accessedBy = 0;                   // one bit per Processor
+  uint32_t remote = 0;                       // one bit per Processor that maps the page where it is
+  uint8_t hostRights = 0, deviceRights = 0;  // in force: 0 none, 1 read, 3 read and write
+
+  bool residentOn(Processor p) const { return home == p + 1 || (copies >> p & 1) != 0; }
+};
+
+// When a 64 KiB region counts as thrashing. Time is real time.
+struct ThrashingLimits {
+  uint64_t lapseNs = 5'000'000;   // moves further apart than this start a new count
+  uint32_t detect = 3;            // moves in a row: reported, and the mover is held back from here on
+  uint32_t pin = 10;              // moves in a row: the region stays with the CPU, devices map it
+  uint64_t throttleNs = 250'000;  // how long a mover is held back
+};
+
+// Process-wide, thread-safe, never destroyed.
+class ManagedMemory {
+ public:
+  static ManagedMemory& get();
+
+  // Pages begin to have a residence. Allocations that exist are with the CPU.
+  void activate();
+  bool active() const { return active_.load(std::memory_order_acquire); }
+
+  // A managed allocation came; false: no memory for its page table.
+  // `populated`: its pages hold data, on the CPU's side.
+  bool add(uint64_t address, uint64_t bytes, bool populated);
+  void remove(uint64_t address);
+
+  // An access by the host (address in the host view) or a device (address in
+  // the device view) faulted. True: try it again. Async-signal-safe.
+  bool onFault(uint64_t address, bool write, uint64_t pc, int device);
+
+  // Before work on a device starts: managed pages of other devices are closed
+  // to it, and at most `room` bytes of managed pages may be on it.
+  void beforeDeviceWork(uint32_t device, uint64_t room);
+  // A copy or set of the driver is about to touch these bytes on a device:
+  // faults as the device's, 64 pages a batch, without taking signals.
+  void touch(uint64_t address, uint64_t bytes, bool write, uint32_t device);
+  void prefetch(uint64_t address, uint64_t bytes, Processor to);
+  void advise(uint64_t address, uint64_t bytes, Advice advice, Processor processor);
+  // Brings every page of every device within the CPU's reach.
+  void returnAllToCpu();
+  // Calls `visit(page)` for each page of the range.
+  template <class Visit>
+  void visitPages(uint64_t address, uint64_t bytes, Visit visit) {
+    std::lock_guard lock(lock_);
+    if (Region* r = find(address))
+      for (uint64_t p = r->index(address), last = r->index(address + bytes - 1); p <= last; p++) visit(r->page[p]);
+  }
+
+  // Counters to report: bit k for kind k. `wake` is called (async-signal-safe)
+  // when the first event waits.
+  void setEvents(uint32_t kindMask, void (*wake)());
+  uint32_t eventKinds() const { return kindMask_.load(std::memory_order_relaxed); }
+  // Takes up to `max` waiting events, oldest first.
+  size_t takeEvents(SondeUnifiedMemory* out, size_t max);
+  uint64_t droppedEvents() const { return dropped_.load(std::memory_order_relaxed); }
+
+  void setThrashing(const ThrashingLimits& limits);
+
+ private:
+  ManagedMemory();
+  static constexpr uint64_t kPage = 4096, kBig = 65536, kBlock = 2u << 20;
+  struct Chunk {  // of 64 KiB
+    uint64_t lastMoveNs = 0;
+    uint32_t moves = 0;
+    uint32_t contenders = 0;  // bit per Processor
+    bool pinned = false;
+  };
+  struct Region {
+    uint64_t address = 0, pages = 0;
+    std::unique_ptr<ManagedPage[]> page;
+    std::unique_ptr<Chunk[]> chunk;       // by kBig of address / kBig - address(0) / kBig
+    std::unique_ptr<uint64_t[]> lastUse;  // by 2 MiB block, for eviction
+    uint64_t index(uint64_t a) const { return (a - address) / kPage; }
+    uint64_t addressOf(uint64_t p) const { return address + p * kPage; }
+    uint64_t end() const { return address + pages * kPage; }
+    Chunk& chunkOf(uint64_t p) { return chunk[addressOf(p) / kBig - address / kBig]; }
+    uint64_t blockOf(uint64_t p) const { return addressOf(p) / kBlock - address / kBlock; }
+    // First page of the aligned region of `size` around p, and one past its last.
+    uint64_t alignedFirst(uint64_t p, uint64_t size) const;
+    uint64_t alignedEnd(uint64_t p, uint64_t size) const;
+  };
+  struct Move {  // what a migration does to the pages outside the faulted ones
+    Processor to;
+    uint64_t faultFirst, faultEnd;
+    uint32_t cause, otherCause;
+    bool write;
+  };
+
+  Region* find(uint64_t address);
+  static void rightsOf(const ManagedPage& page, uint8_t& host, uint8_t& device);
+  void apply(Region& r, uint64_t first, uint64_t end, bool hostFirst);
+  void applyView(Region& r, uint64_t first, uint64_t end, bool host);
+  void grow(const Region& r, Processor p, uint64_t& first, uint64_t& end, uint64_t faultFirst, uint64_t faultEnd) const;
+  void move(Region& r, uint64_t first, uint64_t end, const Move& m);
+  void place(ManagedPage& page, Processor to, bool write);
+  void handle(Region& r, uint64_t first, uint64_t end, bool write, Processor p, uint64_t pc, uint32_t faultsPerPage,
+              uint64_t& throttle);
+  bool judge(Region& r, uint64_t p, Processor who, uint64_t now, uint64_t& throttle);
+  void makeRoom(Processor p, uint64_t pages, const Region& keep, uint64_t keepBlock);
+  void resident(Processor p, int64_t pages) {
+    resident_[p] = static_cast<uint64_t>(static_cast<int64_t>(resident_[p]) + pages);
+  }
+  void mapRemotely(Region& r, uint64_t first, uint64_t end, Processor who, uint32_t cause);
+  void emit(uint32_t kind, uint64_t value, uint64_t start, uint64_t end, uint64_t address, Processor from, Processor to,
+            uint32_t flags);
+  SondeUnifiedMemory* slot(uint32_t kind);
+
+  SignalLock lock_;
+  std::atomic<bool> active_{false};
+  std::map<uint64_t, Region> regions_;
+  std::array<uint64_t, kMaxManagedDevices + 1> resident_{};  // pages
+  std::array<uint64_t, kMaxManagedDevices + 1> room_;        // pages
+  uint64_t useCount_ = 0;
+  std::atomic<uint32_t> lastDevice_{0};
+  ThrashingLimits limits_;
+
+  static constexpr size_t kRing = 16384;
+  std::atomic<uint32_t> kindMask_{0};
+  std::atomic<void (*)()> wake_{nullptr};
+  std::unique_ptr<SondeUnifiedMemory[]> ring_;
+  size_t ringHead_ = 0, ringCount_ = 0;
+  std::atomic<uint64_t> dropped_{0};
+};
+
+}  // namespace sonde::softgpu::memory

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prefetching, advice, and what a range says of itself.
+#include "um.h"
+
+namespace um {
+namespace {
+
+class Policy : public UnifiedMemory {
+ protected:
+  static CUdeviceptr at(char* p) { return reinterpret_cast<CUdeviceptr>(p); }
+  static CUmemLocation cpu() { return {CU_MEM_LOCATION_TYPE_HOST, {0}}; }
+  static CUmemLocation gpu() { return {CU_MEM_LOCATION_TYPE_DEVICE, {0}}; }
+  void prefetch(char* p, size_t bytes, CUmemLocation to) {
+    ASSERT_EQ(CUDA_SUCCESS, cuMemPrefetchAsync_v2(at(p), bytes, to, 0, nullptr));
+    ASSERT_EQ(CUDA_SUCCESS, cuCtxSynchronize());
+  }
+  int attribute(char* p, size_t bytes, CUmem_range_attribute which) {
+    int value = 1234;
+    EXPECT_EQ(CUDA_SUCCESS, cuMemRangeGetAttribute(&value, sizeof value, which, at(p), bytes));
+    return value;
+  }
+};
+
+TEST_F(Policy, PrefetchMovesAndNothingFaults) {
+  char* p = managed(4 * kMiB);
+  fill(p, 4 * kMiB, 1);
+  forget();
+  prefetch(p, 4 * kMiB, gpu());
+  deviceFill(p, 4 * kMiB, 2);
+  prefetch(p, 4 * kMiB, cpu());
+  for (size_t i = 0; i < 4 * kMiB; i += kPage) ASSERT_EQ(2, load(p + i));
+  EXPECT_TRUE(records(kCpuFault).empty());
+  EXPECT_TRUE(records(kGpuFault).empty());
+  for (uint32_t kind : {kHtoD, kDtoH}) {
+    const auto found = records(kind);
+    ASSERT_EQ(2u, found.size());  // blocks of 2 MiB
+    for (const Counter& r : found) {
+      EXPECT_EQ(2 * kMiB, r.value);
+      EXPECT_EQ(uint32_t{CUPTI_ACTIVITY_UNIFIED_MEMORY_MIGRATION_CAUSE_USER}, r.flags);
+    }
+  }
+  EXPECT_EQ(CU_DEVICE_CPU, attribute(p, kPage, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION));
+}
+
+TEST_F(Policy, ReadMostlyPagesAreDuplicatedUntilWritten) {
+  char* p = managed(kPage);
+  store(p, 9);
+  ASSERT_EQ(CUDA_SUCCESS, cuMemAdvise_v2(at(p), kPage, CU_MEM_ADVISE_SET_READ_MOSTLY, cpu()));
+  EXPECT_EQ(1, attribute(p, kPage, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY));
+  forget();
+  std::vector<char> host(kPage);
+  ASSERT_EQ(CUDA_SUCCESS, cuMemcpyDtoH(host.data(), at(p), kPage));
+  EXPECT_EQ(9, host[0]);
+  EXPECT_EQ(9, load(p));  // still here as well
+  EXPECT_EQ(1u, records(kHtoD).size());
+  EXPECT_TRUE(records(kCpuFault).empty());
+  store(p, 10);  // ends the duplicate, without a transfer
+  EXPECT_EQ(1u, records(kCpuFault).size());
+  EXPECT_TRUE(records(kDtoH).empty());
+  ASSERT_EQ(CUDA_SUCCESS, cuMemcpyDtoH(host.data(), at(p), kPage));
+  EXPECT_EQ(10, host[0]);
+  EXPECT_EQ(2u, records(kHtoD).size());
+}
+
+TEST_F(Policy, PreferredLocationCpuIsMappedByTheDevice) {
+  char* p = managed(kPage);
+  ASSERT_EQ(CUDA_SUCCESS, cuMemAdvise_v2(at(p), kPage, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, cpu()));
+  EXPECT_EQ(CU_DEVICE_CPU, attribute(p, kPage, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION));
+  store(p, 1);
+  deviceFill(p, kPage, 2);
+  EXPECT_EQ(2, load(p));
+  EXPECT_TRUE(records(kHtoD).empty());
+  const auto maps = records(kRemoteMap);
+  ASSERT_EQ(1u, maps.size());
+  EXPECT_EQ(uint32_t{CUPTI_ACTIVITY_UNIFIED_MEMORY_REMOTE_MAP_CAUSE_POLICY}, maps[0].flags);
+}
+
+TEST_F(Policy, AccessedByKeepsAMapping) {
+  char* p = managed(kPage);
+  store(p, 1);
+  ASSERT_EQ(CUDA_SUCCESS, cuMemAdvise_v2(at(p), kPage, CU_MEM_ADVISE_SET_ACCESSED_BY, gpu()));
+  EXPECT_EQ(0, attribute(p, kPage, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY));
+  deviceFill(p, kPage, 2);
+  EXPECT_EQ(2, load(p));
+  EXPECT_TRUE(records(kGpuFault).empty());
+  EXPECT_TRUE(records(kHtoD).empty());
+}
+
+TEST_F(Policy, OversubscriptionEvictsWhatWasUsedLongestAgo) {
+  size_t free = 0, total = 0;
+  ASSERT_EQ(CUDA_SUCCESS, cuMemGetInfo(&free, &total));
+  CUdeviceptr filler = 0;  // leaves 4 MiB of the device
+  ASSERT_EQ(CUDA_SUCCESS, cuMemAlloc(&filler, free - 4 * kMiB));
+  char* p = managed(6 * kMiB);
+  fill(p, 6 * kMiB, 1);
+  forget();
+  deviceFill(p, 6 * kMiB, 2);
+  uint64_t evicted = 0;
+  for (const Counter& r : records(kDtoH)) {
+    EXPECT_EQ(uint32_t{CUPTI_ACTIVITY_UNIFIED_MEMORY_MIGRATION_CAUSE_EVICTION}, r.flags);
+    EXPECT_LT(r.address, reinterpret_cast<uint64_t>(p) + 2 * kMiB);  // the first block
+    evicted += r.value;
+  }
+  EXPECT_EQ(2 * kMiB, evicted);
+  for (size_t i = 0; i < 6 * kMiB; i += kPage) ASSERT_EQ(2, load(p + i));
+}
+
+}  // namespace
+}  // namespace um
