@@ -321,6 +321,27 @@ TEST_F(Hooked, ABufferHasTheExternalIdBeforeTheKernel) {
   }
 }
 
+TEST_F(Hooked, AContextMayGoWithItsWorkUnread) {
+  enable({CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL});
+  CHECK_CU(cuInit(0));
+  for (unsigned round = 0; round < 3; ++round) {
+    CUcontext context;
+    CHECK_CU(cuCtxCreate(&context, nullptr, 0, 0));
+    CHECK_CU(cuModuleLoadData(&module, kPtx));
+    CHECK_CU(cuModuleGetFunction(&fill, module, "fill"));
+    CHECK_CU(cuMemAlloc(&memory, 4096));
+    for (unsigned i = 0; i < 4; ++i) launch(nullptr, i);
+    CHECK_CU(cuCtxSynchronize());
+    CHECK_CU(cuCtxDestroy(context));
+  }
+  CHECK_CUPTI(cuptiActivityFlushAll(0));
+  std::lock_guard lock(records.mutex);
+  EXPECT_EQ(12u, records.kernels.size());
+  std::set<uint32_t> contexts;
+  for (const auto& k : records.kernels) contexts.insert(k.contextId);
+  EXPECT_EQ(3u, contexts.size());
+}
+
 TEST_F(Hooked, AfterFinalizeTheDriverIsAsItWasAndASecondLifeWorks) {
   uint8_t hooked[8], plain[8];
   enable({CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL});

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <limits>
+#include <optional>
 #include <thread>
 
 #include "platform/clock.h"
@@ -190,7 +191,8 @@ bool harvestContext(Context& context) {
   if (batches.empty()) return false;
   const uint64_t sampled = context.clock.lastSample();
   if (sampled != 0 && !context.dead.load() && platform::nowNs() > sampled + kRecalibrateNs) recalibrate(context);
-  WithContext with(context.handle);
+  std::optional<WithContext> with;
+  if (!context.dead.load()) with.emplace(context.handle);
   bool more = false;
   for (Batch& b : batches) {
     findFinished(context, b);
@@ -328,8 +330,17 @@ void collect() {
   harvestAll();
 }
 
+void retire(Context& context) {
+  collect();
+  context.dead.store(true);
+  collect();
+  // Whoever harvests saw the context alive, and is now done with it.
+  if (!harvesting) std::lock_guard wait(harvester().harvestMutex);
+}
+
 void prepareTiming(Context& context) {
-  if (context.clock.hasAnchor() || context.timingTried.exchange(true)) return;
+  // Not a lock at each launch.
+  if (context.timingTried.load(std::memory_order_relaxed) || context.timingTried.exchange(true)) return;
   calibrate(context);
 }
 

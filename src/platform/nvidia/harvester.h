@@ -22,6 +22,10 @@ void pendingWork(void (*visit)(void* self, const SondeWork* work), void* self);
 // Reports what has finished by now.
 void collect();
 
+// Before a context is destroyed: reports its work, finished or not, and makes
+// sure that nothing of ours is in the context afterwards.
+void retire(Context& context);
+
 // Calibrates the context's clock unless that was done. Before the first work
 // of a context, on the thread that brings it: the device is idle then.
 void prepareTiming(Context& context);

@@ -51,10 +51,10 @@ void tell(const SondeResource& event) {
 
 void contextGoes(Context* context) {
   if (context == nullptr) return;
-  collect();
   SondeResource event = describe(*context);
   event.event = SONDE_RESOURCE_CONTEXT_DESTROY_STARTING;
   tell(event);
+  retire(*context);
   forgetContext(context->handle);
 }
 
