@@ -83,6 +83,28 @@ $L__end:
 $L__end:
   ret;
 }
+.visible .entry gather(.param .u64 x, .param .u64 y, .param .u32 mask)
+{
+  .reg .b32 %r<8>;
+  .reg .f32 %f<2>;
+  .reg .b64 %rd<8>;
+  ld.param.u64 %rd1, [x];
+  ld.param.u64 %rd2, [y];
+  ld.param.u32 %r2, [mask];
+  mov.u32 %r3, %ctaid.x;
+  mov.u32 %r4, %ntid.x;
+  mov.u32 %r5, %tid.x;
+  mad.lo.s32 %r1, %r3, %r4, %r5;
+  mul.lo.u32 %r6, %r1, -1640531535;
+  and.b32 %r6, %r6, %r2;
+  mul.wide.u32 %rd3, %r6, 4;
+  add.s64 %rd4, %rd1, %rd3;
+  ld.global.f32 %f1, [%rd4];
+  mul.wide.u32 %rd5, %r1, 4;
+  add.s64 %rd6, %rd2, %rd5;
+  st.global.f32 [%rd6], %f1;
+  ret;
+}
 .visible .entry matmul(.param .u64 pa, .param .u64 pb, .param .u64 pc, .param .u32 pn)
 {
   .reg .pred %p<3>;
@@ -267,6 +289,12 @@ void Saxpy(benchmark::State& s) {
   static const uint64_t x = allocate(4u * kN), y = allocate(4u * kN);
   kernel(s, "saxpy", {kN / 256}, {256}, 2.0f, x, y, kN);
 }
+// Every lane reads a line of its own.
+constexpr uint32_t kG = 4u << 20;
+void Gather(benchmark::State& s) {
+  static const uint64_t x = allocate(4u * kG), y = allocate(4u * kG);
+  kernel(s, "gather", {kG / 256}, {256}, x, y, kG - 1);
+}
 constexpr uint32_t kM = 512;
 void Matmul(benchmark::State& s) {
   static const uint64_t a = allocate(4u * kM * kM), b = allocate(4u * kM * kM), c = allocate(4u * kM * kM);
@@ -301,6 +329,7 @@ BENCHMARK(Launch)->Arg(0)->Arg(2)->Arg(3)->Unit(benchmark::kMicrosecond);
 BENCHMARK(LaunchManyBlocks)->Arg(0)->Arg(2)->Arg(3)->Unit(benchmark::kMicrosecond)->UseRealTime();
 BENCHMARK(Vadd)->Arg(0)->Arg(2)->Arg(3)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(Saxpy)->Arg(0)->Arg(2)->Arg(3)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(Gather)->Arg(0)->Arg(2)->Arg(3)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(Matmul)->Arg(0)->Arg(2)->Arg(3)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(Collatz)->Arg(0)->Arg(2)->Arg(3)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(CppVadd)->Unit(benchmark::kMillisecond);
