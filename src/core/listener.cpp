@@ -205,7 +205,11 @@ void recordResource(const SondeResource& event) {
       break;
     case SONDE_RESOURCE_STREAM_CREATED:
       // Stream ids are unique within a context only.
-      each(CUPTI_ACTIVITY_KIND_STREAM, event.contextUid << 20 ^ event.id, [&] { return streamRecord(event); });
+      each(CUPTI_ACTIVITY_KIND_STREAM, event.contextUid << 20 ^ event.id, [&] {
+        CUpti_ActivityStream record = streamRecord(event);
+        if (record.correlationId == 0 && platform != nullptr) record.correlationId = platform->correlationId();
+        return record;
+      });
       break;
     case SONDE_RESOURCE_MODULE_LOADED:
       each(CUPTI_ACTIVITY_KIND_MODULE, event.id, [&] { return moduleRecord(event); });

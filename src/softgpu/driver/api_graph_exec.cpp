@@ -179,7 +179,7 @@ DRIVER_API(cuGraphLaunch)(CUgraphExec hGraph, CUstream hStream) {
   auto mark = [&](CommandKind kind) {
     Command* command = stream->newCommand(kind);
     command->correlationId = correlation;
-    command->graphId = exec->graphId;
+    command->graphId = exec->id;  // as the nodes have it
     command->address = exec->id;
     submit(*stream, command);
   };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The table of functions that a tool gets from sondeToolsGetPlatform.
+#include <string>
+#include <map>
 #include <unistd.h>
 
 #include <atomic>
@@ -228,6 +230,21 @@ int32_t deviceFact(uint32_t ordinal, const char* name, double* value) {
   return CUDA_ERROR_NOT_FOUND;
 }
 
+// 32 hexadecimal digits, kept for good.
+const char* uuidDigits(uint32_t ordinal, const uint8_t* uuid) {
+  static std::mutex& mutex = *new std::mutex;
+  static std::map<uint32_t, std::string>& texts = *new std::map<uint32_t, std::string>;
+  std::lock_guard lock(mutex);
+  std::string& text = texts[ordinal];
+  if (text.empty()) {
+    for (int i = 0; i < 16; ++i) {
+      text += "0123456789abcdef"[uuid[i] >> 4];
+      text += "0123456789abcdef"[uuid[i] & 15];
+    }
+  }
+  return text.c_str();
+}
+
 int32_t deviceString(uint32_t ordinal, const char* name, const char** value) {
   Device* device;
   if (const int32_t e = findDevice(ordinal, device)) return e;
@@ -238,6 +255,8 @@ int32_t deviceString(uint32_t ordinal, const char* name, const char** value) {
     *value = m.name.c_str();
   } else if (key == "model") {
     *value = m.id.c_str();
+  } else if (key == "uuid") {
+    *value = uuidDigits(ordinal, m.uuid);
   } else if (key == "counters") {
     if (m.countersJson.empty()) return CUDA_ERROR_NOT_FOUND;
     *value = m.countersJson.c_str();
