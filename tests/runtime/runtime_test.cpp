@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // libcudart on the software driver: registration, launches, memory, errors.
+#include <cstring>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -441,6 +442,24 @@ TEST_F(Runtime, BadAddressIsStickyUntilTheDeviceIsReset) {
   ASSERT_EQ(cudaMemcpy(host, out, 16, cudaMemcpyDeviceToHost), cudaSuccess);
   EXPECT_EQ(host[3], 4u);
   EXPECT_EQ(cudaFree(out), cudaSuccess);
+}
+
+// Bytes go along the rows: 18 bytes from byte 5 of the first row of 8 on end in the third row, before its last byte.
+TEST_F(Runtime, BytesToAndFromAnArray) {
+  const cudaChannelFormatDesc format = cudaCreateChannelDesc(8, 0, 0, 0, cudaChannelFormatKindUnsigned);
+  cudaArray_t array = nullptr;
+  ASSERT_EQ(cudaMallocArray(&array, &format, 8, 3, 0), cudaSuccess);
+  unsigned char all[24] = {}, in[18], out[18] = {};
+  for (unsigned char i = 0; i < 18; ++i) in[i] = static_cast<unsigned char>(i + 1);
+  ASSERT_EQ(cudaMemcpyToArray(array, 0, 0, all, 24, cudaMemcpyHostToDevice), cudaSuccess);
+  ASSERT_EQ(cudaMemcpyToArray(array, 5, 0, in, 18, cudaMemcpyHostToDevice), cudaSuccess);
+  ASSERT_EQ(cudaMemcpy2DFromArray(all, 8, array, 0, 0, 8, 3, cudaMemcpyDeviceToHost), cudaSuccess);
+  for (unsigned i = 0; i < 24; ++i) EXPECT_EQ(all[i], i >= 5 && i < 23 ? i - 4 : 0) << i;
+  ASSERT_EQ(cudaMemcpyFromArray(out, array, 5, 0, 18, cudaMemcpyDeviceToHost), cudaSuccess);
+  EXPECT_EQ(std::memcmp(in, out, 18), 0);
+  EXPECT_EQ(cudaMemcpyToArray(array, 5, 0, in, 20, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaFreeArray(array), cudaSuccess);
+  cudaGetLastError();
 }
 
 TEST_F(Runtime, ManyThreadsShareOneContext) {

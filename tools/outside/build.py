@@ -101,6 +101,7 @@ class Program:
     data: str = ""           # directory whose files are copied beside the program
     extras: list = dataclasses.field(default_factory=list)  # (source, output name, flag): device code in a file
     skip: str = ""
+    nvccFlags: list = dataclasses.field(default_factory=list)
 
     def evaluate(self, tool):
         row = Row(self.name, tool.compiler, "skipped", error=self.skip)
@@ -117,7 +118,8 @@ class Program:
                 row.result, row.output, row.error = "no build", said, firstError(said, said.splitlines()[0])
                 return row
         program = os.path.join(place, "program.exe")
-        said = tool.build(self.sources, program, self.flags, place)
+        flags = self.flags + (self.nvccFlags if tool.compiler == "nvcc" else [])
+        said = tool.build(self.sources, program, flags, place)
         if said:
             row.result, row.output, row.error = "no build", said, firstError(said, said.splitlines()[0])
             return row
