@@ -220,6 +220,22 @@ SONDE_PARTS(float, f)
 SONDE_PARTS(float, )
 #undef SONDE_PARTS
 
+/* The host's <cmath> has this mixed form for the host alone: its result comes
+   through a pointer, so it is not constexpr. Anything but two floats is double. */
+namespace std {
+template <typename T, typename U, bool = __is_arithmetic(T) && __is_arithmetic(U)>
+struct __sonde_promoted {};
+template <typename T, typename U>
+struct __sonde_promoted<T, U, true> { using type = double; };
+template <>
+struct __sonde_promoted<float, float, true> { using type = float; };
+template <typename T, typename U>
+SONDE_DEVICE typename __sonde_promoted<T, U>::type remquo(T x, U y, int *quotient) {
+  using P = typename __sonde_promoted<T, U>::type;
+  return ::remquo((P)x, (P)y, quotient);
+}
+}  // namespace std
+
 SONDE_DEVICE double nan(const char *) { return __builtin_nan(""); }
 SONDE_DEVICE float nanf(const char *) { return __builtin_nanf(""); }
 #define SONDE_CLASSIFY(T)                                                                    \
@@ -315,20 +331,29 @@ namespace std {
     return ::name((double)x);                                                                          \
   }
 SONDE_INTEGER_UNARY(acos)
+SONDE_INTEGER_UNARY(acosh)
 SONDE_INTEGER_UNARY(asin)
+SONDE_INTEGER_UNARY(asinh)
 SONDE_INTEGER_UNARY(atan)
+SONDE_INTEGER_UNARY(atanh)
 SONDE_INTEGER_UNARY(cbrt)
 SONDE_INTEGER_UNARY(ceil)
 SONDE_INTEGER_UNARY(cos)
 SONDE_INTEGER_UNARY(cosh)
 SONDE_INTEGER_UNARY(erf)
+SONDE_INTEGER_UNARY(erfc)
 SONDE_INTEGER_UNARY(exp)
 SONDE_INTEGER_UNARY(exp2)
+SONDE_INTEGER_UNARY(expm1)
 SONDE_INTEGER_UNARY(floor)
+SONDE_INTEGER_UNARY(lgamma)
 SONDE_INTEGER_UNARY(log)
 SONDE_INTEGER_UNARY(log10)
 SONDE_INTEGER_UNARY(log1p)
 SONDE_INTEGER_UNARY(log2)
+SONDE_INTEGER_UNARY(logb)
+SONDE_INTEGER_UNARY(nearbyint)
+SONDE_INTEGER_UNARY(rint)
 SONDE_INTEGER_UNARY(round)
 SONDE_INTEGER_UNARY(sin)
 SONDE_INTEGER_UNARY(sinh)
@@ -336,7 +361,28 @@ SONDE_INTEGER_UNARY(sqrt)
 SONDE_INTEGER_UNARY(tan)
 SONDE_INTEGER_UNARY(tanh)
 SONDE_INTEGER_UNARY(tgamma)
+SONDE_INTEGER_UNARY(trunc)
 #undef SONDE_INTEGER_UNARY
+#define SONDE_INTEGER_TO(name, R)                                                                 \
+  template <typename T, typename = typename __gnu_cxx::__enable_if<__is_integer<T>::__value, T>::__type> \
+  SONDE_DEVICE R name(T x) {                                                                           \
+    return ::name((double)x);                                                                          \
+  }
+SONDE_INTEGER_TO(ilogb, int)
+SONDE_INTEGER_TO(lrint, long)
+SONDE_INTEGER_TO(lround, long)
+SONDE_INTEGER_TO(llrint, long long)
+SONDE_INTEGER_TO(llround, long long)
+#undef SONDE_INTEGER_TO
+#define SONDE_INTEGER_SCALE(name, N)                                                                   \
+  template <typename T, typename = typename __gnu_cxx::__enable_if<__is_integer<T>::__value, T>::__type> \
+  SONDE_DEVICE double name(T x, N n) {                                                                 \
+    return ::name((double)x, n);                                                                       \
+  }
+SONDE_INTEGER_SCALE(ldexp, int)
+SONDE_INTEGER_SCALE(scalbln, long)
+SONDE_INTEGER_SCALE(scalbn, int)
+#undef SONDE_INTEGER_SCALE
 }  // namespace std
 
 #endif /* SONDE_SOFTGPU_DEVICE_MATH_H_ */

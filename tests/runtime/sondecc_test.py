@@ -78,6 +78,32 @@ class Sondecc(unittest.TestCase):
                      "-Xcompiler", "-Wall,-O1", "-Xlinker", "--as-needed")
         self.assertEqual(self.run_in([self.path("program")]).returncode, 0)
 
+    def test_integers_in_the_mathematical_functions_of_std(self):
+        functions = ("acosh asinh atanh erfc expm1 ilogb lgamma llrint llround logb lrint lround nearbyint rint "
+                     "trunc").split()
+        calls = "\n".join("  out[%d] = std::%s(x);" % (i, f) for i, f in enumerate(functions))
+        self.write("math.cu", """#include <cmath>
+#include <type_traits>
+__global__ void kernel(double* out, int x) {
+  int quotient;
+  static_assert(std::is_same<decltype(std::remquo(true, 1.0f, &quotient)), double>::value, "");
+  static_assert(std::is_same<decltype(std::remquo(1.0f, 1.0f, &quotient)), float>::value, "");
+%s
+  out[%d] = std::remquo(x, 3.0f, &quotient) + 0 * std::scalbln(x, 2L) + 0 * std::scalbn(x, 2);
+}
+int main() {
+  double* device = nullptr;
+  double host[16] = {};
+  cudaMalloc(&device, sizeof host);
+  kernel<<<1, 1>>>(device, 5);
+  if (cudaMemcpy(host, device, sizeof host, cudaMemcpyDeviceToHost) != cudaSuccess) return 1;
+  return host[%d] == 2 && host[%d] == 5 && host[%d] == -1 ? 0 : 2;
+}
+""" % (calls, len(functions), functions.index("ilogb"), functions.index("trunc"), len(functions)))
+        self.compile("-std=c++17", "math.cu", "-o", "program")
+        result = self.run_in([self.path("program")])
+        self.assertEqual(result.returncode, 0, result.stderr)
+
     def test_per_thread_default_stream(self):
         self.compile("whole.cu", "--default-stream=per-thread", "-o", "program")
         self.assertEqual(self.run_in([self.path("program")]).returncode, 0)

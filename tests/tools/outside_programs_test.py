@@ -60,9 +60,10 @@ class Checks(unittest.TestCase):
             path = os.path.join(place, "a.reference_output")
             write(path, "Success!\nexit 0\n")
             check = suites.llvmCheck(path)
-            self.assertIsNone(check(0, "sonde: a note\nSuccess!\n"))
+            self.assertIsNone(check(0, "sonde: an assertion failed: …\nSuccess!\n"))
             self.assertIsNotNone(check(1, "Success!\n"))
             self.assertIsNotNone(check(0, "Success?\n"))
+            self.assertIsNotNone(check(0, "sonde: library refused\nSuccess!\n"))
 
     def testFirstError(self):
         self.assertEqual(build.firstError("fine\n0 errors\na.cu(3): error:   no\n", "x"), "a.cu(3): error: no")
