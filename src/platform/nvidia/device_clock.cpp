@@ -15,6 +15,9 @@ uint64_t origin() {
   static const uint64_t start = nowNs();
   return start;
 }
+// Samples that are closer than this tell no slope, ns.
+constexpr double kDriftSpan = 350e6;
+
 double less(uint64_t host) { return static_cast<double>(static_cast<int64_t>(host - origin())); }
 }  // namespace
 
@@ -63,7 +66,7 @@ double DeviceClock::offsetAt(double host) const {
   }
   const Sample& first = samples_[0];
   const double span = last.host - first.host;
-  if (span < 350e6) return last.offset;  // too short for a slope
+  if (span < kDriftSpan) return last.offset;
   const double slope = (last.offset - first.offset) / span;
   const Sample& from = host > last.host ? last : first;
   return from.offset + slope * (host - from.host);
@@ -92,6 +95,11 @@ uint64_t DeviceClock::toHost(double deviceTime) const {
 double DeviceClock::toDevice(uint64_t host) const {
   std::lock_guard lock(mutex_);
   return less(host) + offsetAt(less(host));
+}
+
+bool DeviceClock::knowsDrift() const {
+  std::lock_guard lock(mutex_);
+  return count_ > 1 && samples_[count_ - 1].host - samples_[0].host >= kDriftSpan;
 }
 
 uint64_t DeviceClock::lastSample() const {

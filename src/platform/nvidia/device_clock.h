@@ -45,6 +45,8 @@ class DeviceClock {
   uint64_t toHost(double deviceTime) const;
   double toDevice(uint64_t host) const;
   uint64_t lastSample() const;
+  // There are samples enough to tell how the clocks drift.
+  bool knowsDrift() const;
 
  private:
   double offsetAt(double host) const;  // mutex held

@@ -21,7 +21,7 @@ namespace sonde::platform::nvidia {
 namespace {
 
 constexpr auto kPollInterval = std::chrono::milliseconds(4);
-constexpr uint64_t kRecalibrateNs = 100'000'000;
+constexpr uint64_t kRecalibrateNs = 100'000'000, kFirstRecalibrationsNs = 25'000'000;
 constexpr size_t kBatch = 1024;  // items of a stream in one round
 
 struct Harvester {
@@ -190,7 +190,8 @@ bool harvestContext(Context& context) {
   }
   if (batches.empty()) return false;
   const uint64_t sampled = context.clock.lastSample();
-  if (sampled != 0 && !context.dead.load() && platform::nowNs() > sampled + kRecalibrateNs) recalibrate(context);
+  const uint64_t interval = context.clock.knowsDrift() ? kRecalibrateNs : kFirstRecalibrationsNs;
+  if (sampled != 0 && !context.dead.load() && platform::nowNs() > sampled + interval) recalibrate(context);
   std::optional<WithContext> with;
   if (!context.dead.load()) with.emplace(context.handle);
   bool more = false;
