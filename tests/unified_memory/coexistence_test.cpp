@@ -75,5 +75,22 @@ TEST_F(Coexistence, AForkedChildReachesThePages) {
   for (size_t i = 0; i < kMiB; i += kPage) ASSERT_EQ(3, load(p + i));
 }
 
+// By userfaultfd, or because the pages come back when the program waits.
+TEST_F(Coexistence, SystemCallsReachPagesOfTheDevice) {
+#ifdef FAULTS_BY_SIGNAL
+  GTEST_SKIP() << "SONDE_MANAGED=faults without userfaultfd leaves this to the program";
+#endif
+  int ends[2];
+  ASSERT_EQ(0, pipe(ends));
+  char* p = managed(16 * kPage);
+  deviceFill(p, 16 * kPage, 5);
+  EXPECT_EQ(static_cast<ssize_t>(16 * kPage), write(ends[1], p, 16 * kPage)) << strerror(errno);
+  deviceFill(p, 16 * kPage, 6);
+  EXPECT_EQ(static_cast<ssize_t>(16 * kPage), read(ends[0], p, 16 * kPage)) << strerror(errno);
+  for (size_t i = 0; i < 16 * kPage; i += kPage) EXPECT_EQ(5, load(p + i));
+  close(ends[0]);
+  close(ends[1]);
+}
+
 }  // namespace
 }  // namespace um

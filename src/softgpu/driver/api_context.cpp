@@ -6,6 +6,7 @@
 #include "platform/clock.h"
 #include "softgpu/driver/context.h"
 #include "softgpu/driver/driver.h"
+#include "softgpu/driver/managed.h"
 #include "softgpu/driver/sync.h"
 #include "softgpu/driver/tools.h"
 
@@ -186,6 +187,7 @@ DRIVER_API(cuCtxSetFlags)(unsigned int flags) {
 CUresult synchronizeContext(const Ref<Context>& context) {
   const uint64_t start = tools::wants(SONDE_INTEREST_SYNC) ? platform::nowNs() : 0;
   const CUresult result = context->synchronize();
+  managed::afterWait();
   if (start) reportSync(*context, nullptr, SONDE_SYNC_CONTEXT_SYNCHRONIZE, start, result);
   return result;
 }

@@ -4,6 +4,7 @@
 #include "platform/clock.h"
 #include "softgpu/driver/capture.h"
 #include "softgpu/driver/driver.h"
+#include "softgpu/driver/managed.h"
 #include "softgpu/driver/sync.h"
 #include "softgpu/driver/tools.h"
 
@@ -125,6 +126,7 @@ DRIVER_API(cuEventSynchronize)(CUevent hEvent) {
   const uint64_t start = tools::wants(SONDE_INTEREST_SYNC) ? platform::nowNs() : 0;
   const Ref<EventRecord> record = event->latest();
   if (record) record->stream->waitFor(record->place());
+  managed::afterWait();
   const CUresult result = event->context()->error();
   if (start)
     reportSync(*event->context(), record ? record->stream.get() : nullptr, SONDE_SYNC_EVENT_SYNCHRONIZE, start, result,

@@ -7,6 +7,7 @@
 #include "softgpu/driver/capture.h"
 #include "softgpu/driver/context.h"
 #include "softgpu/driver/driver.h"
+#include "softgpu/driver/managed.h"
 #include "softgpu/driver/sync.h"
 #include "softgpu/driver/tools.h"
 
@@ -144,6 +145,7 @@ DRIVER_API(cuStreamSynchronize)(CUstream hStream) {
     }
     for (auto& other : others) other->drain();
   }
+  managed::afterWait();
   const CUresult result = context.error();
   if (start) reportSync(context, stream.get(), SONDE_SYNC_STREAM_SYNCHRONIZE, start, result);
   return result;

@@ -3,6 +3,7 @@
 
 #include "platform/tools_api.h"
 #include "softgpu/driver/capture.h"
+#include "softgpu/driver/managed.h"
 
 namespace sonde::softgpu::driver {
 namespace {
@@ -72,6 +73,7 @@ CUresult runCopy(Stream& stream, Command* command, bool synchronous) {
   const uint64_t place = submit(stream, command);
   if (wait) {
     stream.waitFor(place);
+    managed::afterWait();
     return stream.context()->error();
   }
   return CUDA_SUCCESS;

@@ -26,6 +26,7 @@ Environment read() {
   e.visibleDevices = text("CUDA_VISIBLE_DEVICES");
   e.launchBlocking = flag("CUDA_LAUNCH_BLOCKING");
   e.eagerLoading = text("CUDA_MODULE_LOADING") == "EAGER";
+  e.userfaultfd = text("SONDE_USERFAULTFD") != "0";
   if (const std::string managed = text("SONDE_MANAGED"); managed == "resident" || managed == "faults")
     e.managed = managed;
   else if (!managed.empty() && managed != "auto" && !e.quiet)

@@ -17,6 +17,7 @@ struct Environment {
   bool launchBlocking = false;  // CUDA_LAUNCH_BLOCKING=1: every launch waits
   bool eagerLoading = false;    // CUDA_MODULE_LOADING=EAGER: compile all kernels of a module when it loads
   std::string managed = "auto";  // SONDE_MANAGED: resident, faults or auto (managed.h)
+  bool userfaultfd = true;       // SONDE_USERFAULTFD=0: do without it
 };
 
 // Read once, at first use.

@@ -38,7 +38,7 @@ void activate() {
   exec::setFaultHook([](uint64_t address, bool write, uint64_t pc, int device) {
     return ManagedMemory::get().onFault(address, write, pc, device);
   });
-  ManagedMemory::get().activate();
+  ManagedMemory::get().activate(environment().userfaultfd);
 }
 
 // Under the mutex.
@@ -99,6 +99,11 @@ void beforeWork(Device& device, const Command& command) {
     if (p.width == 0 || p.height == 0) return;
     touch(p.to, extent(p.width * p.elementBytes, p.height, p.pitch, 1, 0), true, p.kind, device.ordinal);
   }
+}
+
+void afterWait() {
+  auto& pages = ManagedMemory::get();
+  if (pages.active() && !pages.systemCallsWait() && environment().managed != "faults") pages.returnAllToCpu();
 }
 
 int32_t configure(Device& device, uint32_t kindMask) {

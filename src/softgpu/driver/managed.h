@@ -18,6 +18,10 @@ namespace sonde::softgpu::driver::managed {
 void beforeAllocation();
 // Before a command runs, on the thread that runs it.
 void beforeWork(Device& device, const Command& command);
+// The program has waited for the device. Where a system call cannot wait for a
+// page (no userfaultfd) the pages come back to the CPU now, unless the user
+// insists on faults: a program may pass any managed pointer to the system then.
+void afterWait();
 // The listener's choice of counters. A CUresult.
 int32_t configure(Device& device, uint32_t kindMask);
 // Hands waiting events to the listener.

@@ -22,7 +22,11 @@ ManagedMemory& ManagedMemory::get() {
 
 ManagedMemory::ManagedMemory() {
   room_.fill(~uint64_t{0});
-  pthread_atfork([] { get().lock_.lock(); }, [] { get().lock_.unlock(); }, [] { get().lock_.unlock(); });
+  pthread_atfork([] { get().lock_.lock(); }, [] { get().lock_.unlock(); },
+                 [] {
+                   get().hostFaults_.forgetInChild();
+                   get().lock_.unlock();
+                 });
 }
 
 uint64_t ManagedMemory::Region::alignedFirst(uint64_t p, uint64_t size) const {
@@ -55,6 +59,7 @@ bool ManagedMemory::add(uint64_t address, uint64_t bytes, bool populated) {
     if (populated) page.home = kCpu + 1;
   }
   std::lock_guard lock(lock_);
+  if (active()) r.watched = hostFaults_.watch(r.address, r.pages * kPage);
   auto [it, fresh] = regions_.insert_or_assign(r.address, std::move(r));
   if (active()) apply(it->second, 0, it->second.pages, true);
   return true;
@@ -73,15 +78,29 @@ void ManagedMemory::remove(uint64_t address) {
   gone = regions_.extract(it);
 }
 
-void ManagedMemory::activate() {
+void ManagedMemory::activate(bool userfault) {
+  if (active()) return;
+  if (userfault)
+    hostFaults_.start({[] { return (get().eventKinds() >> 3 & 1) != 0; },  // CPU_PAGE_FAULT_COUNT
+                       [](uint64_t address, bool write, uint64_t pc) { get().answerHostFault(address, write, pc); }});
+  auto ring = std::make_unique<SondeUnifiedMemory[]>(kRing);
   std::lock_guard lock(lock_);
   if (active()) return;
-  ring_ = std::make_unique<SondeUnifiedMemory[]>(kRing);
+  ring_ = std::move(ring);
   active_.store(true, std::memory_order_release);
   for (auto& [address, r] : regions_) {
     for (uint64_t p = 0; p < r.pages; p++) r.page[p].home = kCpu + 1;
+    r.watched = hostFaults_.watch(r.address, r.pages * kPage);
     apply(r, 0, r.pages, true);
   }
+}
+
+// The page may also be back already, or may never have been mapped though the
+// CPU had the right to it: it is mapped once more in any case.
+void ManagedMemory::answerHostFault(uint64_t address, bool write, uint64_t pc) {
+  if (!onFault(address, write, pc, -1)) return;
+  std::lock_guard lock(lock_);
+  if (Region* r = find(address)) hostFaults_.setRights(address, kPage, r->page[r->index(address)].hostRights);
 }
 
 // ------------------------------------------------------------------ rights --
@@ -119,6 +138,11 @@ void ManagedMemory::applyView(Region& r, uint64_t first, uint64_t end, bool host
     uint64_t to = p;
     while (to < end && wanted(to) == rights) now(to++) = rights;
     const uint64_t address = r.addressOf(p);
+    if (host && r.watched) {
+      hostFaults_.setRights(address, (to - p) * kPage, rights);
+      p = to;
+      continue;
+    }
     void* where = host ? reinterpret_cast<void*>(address) : static_cast<void*>(space.deviceView(address));
     mprotect(where, (to - p) * kPage, rights == 3 ? PROT_READ | PROT_WRITE : rights == 1 ? PROT_READ : PROT_NONE);
     p = to;

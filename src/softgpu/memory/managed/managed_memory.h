@@ -20,6 +20,7 @@
 #include <mutex>
 
 #include "platform/tools_api.h"
+#include "softgpu/memory/managed/host_faults.h"
 #include "softgpu/memory/managed/signal_lock.h"
 
 namespace sonde::softgpu::memory {
@@ -67,7 +68,10 @@ class ManagedMemory {
   static ManagedMemory& get();
 
   // Pages begin to have a residence. Allocations that exist are with the CPU.
-  void activate();
+  // `userfault`: learn of the CPU's touches from userfaultfd, where allowed.
+  void activate(bool userfault);
+  // System calls may be given any managed pointer.
+  bool systemCallsWait() const { return hostFaults_.running(); }
   bool active() const { return active_.load(std::memory_order_acquire); }
 
   // A managed allocation came; false: no memory for its page table.
@@ -118,6 +122,7 @@ class ManagedMemory {
   };
   struct Region {
     uint64_t address = 0, pages = 0;
+    bool watched = false;  // the host view's pages are handed out by hostFaults_
     std::unique_ptr<ManagedPage[]> page;
     std::unique_ptr<Chunk[]> chunk;       // by kBig of address / kBig - address(0) / kBig
     std::unique_ptr<uint64_t[]> lastUse;  // by 2 MiB block, for eviction
@@ -138,6 +143,7 @@ class ManagedMemory {
   };
 
   Region* find(uint64_t address);
+  void answerHostFault(uint64_t address, bool write, uint64_t pc);
   static void rightsOf(const ManagedPage& page, uint8_t& host, uint8_t& device);
   void apply(Region& r, uint64_t first, uint64_t end, bool hostFirst);
   void applyView(Region& r, uint64_t first, uint64_t end, bool host);
@@ -157,6 +163,7 @@ class ManagedMemory {
   SondeUnifiedMemory* slot(uint32_t kind);
 
   SignalLock lock_;
+  HostFaults hostFaults_;
   std::atomic<bool> active_{false};
   std::map<uint64_t, Region> regions_;
   std::array<uint64_t, kMaxManagedDevices + 1> resident_{};  // pages
