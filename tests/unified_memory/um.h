@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -76,6 +77,8 @@ class UnifiedMemory : public ::testing::Test {
     std::vector<Counter> out;
     for (const auto& r : Collector::instance().flush())
       if (r.kind() == CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER) out.push_back(r.as<Counter>());
+    // Records of different threads come in no order.
+    std::stable_sort(out.begin(), out.end(), [](const Counter& a, const Counter& b) { return a.start < b.start; });
     return out;
   }
   static std::vector<Counter> records(uint32_t kind) {
