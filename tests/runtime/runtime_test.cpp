@@ -444,6 +444,9 @@ TEST_F(Runtime, BadAddressIsStickyUntilTheDeviceIsReset) {
   EXPECT_EQ(cudaFree(out), cudaSuccess);
 }
 
+// The functions are deprecated, and in use.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 // Bytes go along the rows: 18 bytes from byte 5 of the first row of 8 on end in the third row, before its last byte.
 TEST_F(Runtime, BytesToAndFromAnArray) {
   const cudaChannelFormatDesc format = cudaCreateChannelDesc(8, 0, 0, 0, cudaChannelFormatKindUnsigned);
@@ -461,6 +464,7 @@ TEST_F(Runtime, BytesToAndFromAnArray) {
   EXPECT_EQ(cudaFreeArray(array), cudaSuccess);
   cudaGetLastError();
 }
+#pragma GCC diagnostic pop
 
 TEST_F(Runtime, ManyThreadsShareOneContext) {
   std::vector<std::thread> threads;

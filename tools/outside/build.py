@@ -11,6 +11,8 @@ import time
 BUILD_TIMEOUT = 400
 ERROR_LINE = re.compile(r"error|fail|not supported|unsupported|undefined|cannot|exception|mismatch|invalid|illegal|"
                         r"unresolved|deadlock|abort", re.I)
+# Code that did not run: whatever such a program says of itself, it has not passed.
+REFUSED = re.compile(r"^sonde: (module refused|library refused|kernel \S+: )", re.M)
 NOT_AN_ERROR = re.compile(r"0 errors|error: *0\b|errors: *0\b|no error|error threshold.*: 0\b|check.*passed", re.I)
 
 
@@ -132,6 +134,8 @@ class Program:
                 row.result, row.error = "timeout", "still running after %g s" % tool.timeout
                 return row
             why = self.check(status, output)
+            if why is None and REFUSED.search(output):
+                why = "device code was refused, and the program did not look"
             if why == "waived":
                 row.result, row.error = "skipped", (output.strip().splitlines() or [""])[-1][:150]
             elif why is not None:
