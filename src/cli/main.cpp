@@ -190,6 +190,10 @@ struct CommandLine {
                      "unified-memory, graph. With -e or -m the default is gpu")
             ->type_name("LIST")
             ->capture_default_str();
+    r.add_flag("--environment", run.environment, "Sample clocks, temperature, power and fan of the devices");
+    r.add_option("--environment-ms", run.environmentMs, "How often")
+        ->check(CLI::Range(1u, 3600000u))
+        ->capture_default_str();
     r.add_option("--lock-clocks", run.lockClocks, "Lock the clocks of the devices while the application runs")
         ->check(CLI::IsMember({"base", "boost"}))
         ->type_name("base|boost");

@@ -297,6 +297,25 @@ TEST_F(Counters, RunLocksClocksAndFreesThemHoweverItEnds) {
   EXPECT_EQ(clockStatus(sonde({"clocks", "status", "--json"}).out), "unlocked");
 }
 
+TEST_F(Counters, EnvironmentOfALockedDevice) {
+  ASSERT_EQ(sonde({"clocks", "lock", "--mode", "boost"}).status, 0);
+  const json d = json::parse(sonde({"devices", "--device", "software", "--json"}).out);
+  const Outcome o = sonde(
+      {"run", "-q", "-o", file("t"), "--export", "json,perfetto", "--environment", "--environment-ms", "5", COUNTED});
+  EXPECT_EQ(sonde({"clocks", "unlock"}).status, 0);
+  ASSERT_EQ(o.status, 0) << o.err;
+  EXPECT_THAT(o.out, AllOf(HasSubstr("(environment_sum)"), HasSubstr("Clocks held by set clocks (% of samples)")));
+  std::ifstream in(file("t.json"));
+  size_t speeds = 0;
+  const json t = json::parse(in);
+  for (const json& e : t["environment"]) {
+    if (!e.contains("sm_clock_mhz")) continue;
+    EXPECT_EQ(e["sm_clock_mhz"], d["clocks"]["sm_mhz"]);
+    speeds++;
+  }
+  EXPECT_GE(speeds, 2u);  // at the start and at the end at least
+}
+
 TEST_F(Counters, DevicesTellClocksAndLimits) {
   const json d = json::parse(sonde({"devices", "--device", "software", "--json"}).out);
   EXPECT_EQ(d["limits"]["warp_size"], 32);

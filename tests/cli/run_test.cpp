@@ -177,6 +177,20 @@ TEST_F(Run, AClosedPipeLeavesNothing) {
 
 // -------------------------------------------------------------- collection --
 
+TEST_F(Run, EnvironmentIsAveraged) {
+  EXPECT_EQ(sonde({"run", "--csv", "-r", "environment_sum", kApp, "environment"}).out,
+            "Device,Quantity,Samples,Avg,Min,Max\n"
+            "GPU 0,SM clock (MHz),2,1200.0,1000.0,1400.0\n"
+            "GPU 0,Memory clock (MHz),2,2000.0,2000.0,2000.0\n"
+            "GPU 0,Temperature (C),2,40.5,40.0,41.0\n"
+            "GPU 0,Power (W),2,101.0,100.5,101.5\n"
+            "GPU 0,Power limit (W),2,350.0,350.0,350.0\n"
+            "GPU 0,Clocks held by power cap (% of samples),1,50.0,,\n");
+  // With the usual reports, when there is something to say.
+  EXPECT_THAT(sonde({"run", kApp, "environment"}).out, HasSubstr("(environment_sum)"));
+  EXPECT_THAT(sonde({"run", kApp}).out, Not(HasSubstr("(environment_sum)")));
+}
+
 TEST_F(Run, LostRecordsAreShouted) {
   const Outcome o = sonde({"run", kApp, "drop"});
   EXPECT_THAT(o.out, HasSubstr("Records: 4 collected, 17 lost"));

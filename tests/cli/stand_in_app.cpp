@@ -125,10 +125,26 @@ int main(int argc, char** argv) {
     raise(SIGKILL);
   }
   if (how == "drop") function<void (*)(size_t)>("standInDrop")(17);
-  if (how == "foreign-kind") {
-    CUpti_ActivityEnvironment e{};
-    e.kind = CUPTI_ACTIVITY_KIND_ENVIRONMENT;
-    function<void (*)(const void*)>("standInRecord")(&e);
+  if (how == "environment") {  // two samples of each sort
+    const auto record = function<void (*)(const void*)>("standInRecord");
+    for (uint32_t i = 0; i < 2; i++) {
+      CUpti_ActivityEnvironment e{};
+      e.kind = CUPTI_ACTIVITY_KIND_ENVIRONMENT;
+      e.timestamp = kTime + 1000 * i;
+      e.environmentKind = CUPTI_ACTIVITY_ENVIRONMENT_SPEED;
+      e.data.speed.smClock = 1000 + 400 * i;
+      e.data.speed.memoryClock = 2000;
+      e.data.speed.clocksThrottleReasons =
+          i == 0 ? CUPTI_CLOCKS_THROTTLE_REASON_SW_POWER_CAP : CUPTI_CLOCKS_THROTTLE_REASON_NONE;
+      record(&e);
+      e.environmentKind = CUPTI_ACTIVITY_ENVIRONMENT_TEMPERATURE;
+      e.data.temperature.gpuTemperature = 40 + i;
+      record(&e);
+      e.environmentKind = CUPTI_ACTIVITY_ENVIRONMENT_POWER;
+      e.data.power.power = 100500 + 1000 * i;
+      e.data.power.powerLimit = 350000;
+      record(&e);
+    }
   }
   if (how == "many") {
     const int n = std::atoi(argv[2]);

@@ -16,6 +16,7 @@
 #include "cli/commands/clock_locks.h"
 #include "cli/commands/installation.h"
 #include "cli/commands/settings.h"
+#include "cli/reports/reports.h"
 
 namespace sonde::cli {
 namespace {
@@ -165,19 +166,6 @@ json clockState(const Gpu& gpu, int device) {
   return state;
 }
 
-std::string describeThrottling(uint32_t reasons) {
-  constexpr std::pair<uint32_t, const char*> kNames[] = {
-      {CUPTI_CLOCKS_THROTTLE_REASON_GPU_IDLE, "idle"},
-      {CUPTI_CLOCKS_THROTTLE_REASON_USER_DEFINED_CLOCKS, "set clocks"},
-      {CUPTI_CLOCKS_THROTTLE_REASON_SW_POWER_CAP, "power cap"},
-      {CUPTI_CLOCKS_THROTTLE_REASON_HW_SLOWDOWN, "hardware slowdown"},
-      {0x80000000u, "unknown reason"}};
-  std::string text;
-  for (const auto& [bit, name] : kNames)
-    if ((reasons & bit) != 0) text += fmt::format("{}{}", text.empty() ? "" : ", ", name);
-  return text;
-}
-
 std::string describeClocks(const json& state) {
   std::string text = state.value("status", "state of the lock unknown");
   if (state.contains("sm_mhz"))
@@ -187,8 +175,8 @@ std::string describeClocks(const json& state) {
   if (state.contains("power_mw"))
     text += fmt::format(", {:.1f} W of {:.1f} W", state["power_mw"].get<double>() / 1000,
                         state["power_limit_mw"].get<double>() / 1000);
-  if (const std::string why = describeThrottling(state.value("throttle_reasons", 0u)); !why.empty())
-    text += fmt::format(" ({})", why);
+  if (const auto why = reports::throttleReasonNames(state.value("throttle_reasons", 0u)); !why.empty())
+    text += fmt::format(" ({})", fmt::join(why, ", "));
   return text;
 }
 

@@ -21,8 +21,6 @@ namespace sonde::cli {
 nlohmann::json clockState(const Gpu& gpu, int device);
 // "unlocked, SM 1500 MHz, memory 1600 MHz, 35 C, 30.0 W of 300.0 W".
 std::string describeClocks(const nlohmann::json& state);
-// "software power cap, hardware slowdown" of CUpti_EnvironmentClocksThrottleReason bits.
-std::string describeThrottling(uint32_t reasons);
 
 // Locks clocks for as long as it lives. A process of its own holds each lock
 // and undoes it when ours goes, however that ends.

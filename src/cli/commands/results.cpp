@@ -186,6 +186,7 @@ bool printReports(const Trace& trace, const ReportSettings& s, Console& console,
   }
   if (usual && !counted)
     names = {"cuda_api_sum", "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum", "nvtx_sum"};
+  if (usual && !trace.environment.empty()) names.emplace_back("environment_sum");
   const reports::TextStyle style{*reports::parseTimeUnit(s.units), console.resultColor(), console.resultWidth()};
   bool first = true;
   for (const std::string& name : names) {

@@ -128,6 +128,7 @@ bool makePlan(const RunSettings& s, const std::string& spoolFolder, Plan* plan, 
   }
   std::vector<uint32_t> kinds;
   if (!kindsOf(s.trace, &kinds, error)) return false;
+  if (s.environment) kinds.push_back(CUPTI_ACTIVITY_KIND_ENVIRONMENT);
 
   plan->software = s.device == "software" || (s.device == "auto" && !hasRealDevice());
   auto& env = plan->environment;
@@ -144,6 +145,7 @@ bool makePlan(const RunSettings& s, const std::string& spoolFolder, Plan* plan, 
   env["SONDE_CUPTI"] = cupti;
   env["SONDE_KINDS"] = fmt::format("{}", fmt::join(kinds, ","));
   env["SONDE_FLUSH_MS"] = std::to_string(s.flushMs);
+  env["SONDE_ENVIRONMENT_MS"] = std::to_string(s.environmentMs);
   env["SONDE_BUFFER_KB"] = std::to_string(s.bufferKb);
   env["SONDE_PROFILE_FROM_START"] = std::to_string(s.profileFromStart != "off");
   // There is one slot for each injection library; one that is taken is called by ours.

@@ -47,6 +47,8 @@ struct RunSettings {
   std::vector<std::string> events, metrics;
   bool queryEvents = false, queryMetrics = false, json = false;
   std::string aggregateMode = "on", replayMode = "kernel", eventCollectionMode = "kernel";
+  bool environment = false;
+  uint32_t environmentMs = 100;
   std::string lockClocks;   // base, boost; empty: as they are
   bool traceGiven = false;  // --trace is not just its default
   double timeout = 0;

@@ -3,12 +3,14 @@
 // (the viewer arranges them as device, context, stream), API calls and NVTX
 // ranges as slices on the tracks of their threads, and on each launch the ids
 // of what it started, which the viewer shows as arrows.
+#include <cupti.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "cli/exports/exports.h"
 #include "cli/exports/perfetto_fields.h"
@@ -20,7 +22,15 @@ namespace {
 namespace pf = perfetto;
 
 enum Stage : uint64_t { kStageKernel = 1, kStageMemcpy, kStageMemset, kStageGraph, kStageCount };
-enum CounterId : uint32_t { kCounterActiveKernels = 1, kCounterCopyThroughput = 2 };
+enum CounterId : uint32_t {
+  kCounterActiveKernels = 1,
+  kCounterCopyThroughput,
+  kCounterSmClock,
+  kCounterMemoryClock,
+  kCounterTemperature,
+  kCounterPower,
+  kCounterFan
+};
 
 enum ArgName : uint64_t {
   kArgDevice = 1,
@@ -69,6 +79,7 @@ class PerfettoWriter {
     processes();
     gpuEvents();
     counters();
+    environment();
     apiCalls();
     ranges();
     losses();
@@ -372,6 +383,57 @@ class PerfettoWriter {
         .integer(pf::interned::counterGpuId, device);
     interned.message(pf::interned::gpuCounterDescriptors, entry);
     return interned;
+  }
+
+  // Clocks, temperature, power and fan of each device.
+  void environment() {
+    struct Track {
+      uint32_t id;
+      const char *name, *description;
+    };
+    constexpr Track kTracks[] = {{kCounterSmClock, "SM clock (MHz)", "Clock of the multiprocessors"},
+                                 {kCounterMemoryClock, "Memory clock (MHz)", "Clock of the memory"},
+                                 {kCounterTemperature, "Temperature (C)", "Temperature of the device"},
+                                 {kCounterPower, "Power (W)", "Power that the device draws"},
+                                 {kCounterFan, "Fan (%)", "Speed of the fan"}};
+    constexpr uint64_t kFirstIid = 1 << 16;  // counters() has those below
+    std::map<uint32_t, bool> described;
+    for (const EnvironmentSample& e : trace_.environment) {
+      std::vector<std::pair<uint32_t, double>> values;
+      switch (e.kind) {
+        case CUPTI_ACTIVITY_ENVIRONMENT_SPEED:
+          values = {{kCounterSmClock, e.smClockMHz}, {kCounterMemoryClock, e.memoryClockMHz}};
+          break;
+        case CUPTI_ACTIVITY_ENVIRONMENT_TEMPERATURE: values = {{kCounterTemperature, e.temperatureC}}; break;
+        case CUPTI_ACTIVITY_ENVIRONMENT_POWER: values = {{kCounterPower, e.powerMilliwatts / 1000.0}}; break;
+        default: values = {{kCounterFan, e.fanPercent}}; break;
+      }
+      ProtoWriter event, body;
+      for (const auto& [id, value] : values) {
+        ProtoWriter counter;
+        counter.varint(pf::counter::counterId, id).real(pf::counter::doubleValue, value);
+        event.message(pf::counter::counters, counter);
+      }
+      event.integer(pf::counter::gpuId, e.device).varint(pf::counter::descriptorIid, kFirstIid + e.device);
+      if (!std::exchange(described[e.device], true)) {
+        ProtoWriter descriptor, entry, interned;
+        for (const Track& track : kTracks) {
+          ProtoWriter spec;
+          spec.varint(pf::counter::specId, track.id)
+              .text(pf::counter::specName, track.name)
+              .text(pf::counter::specDescription, track.description)
+              .varint(pf::counter::specSelectByDefault, 1);
+          descriptor.message(pf::counter::specs, spec);
+        }
+        entry.varint(pf::interned::iid, kFirstIid + e.device)
+            .message(pf::interned::counterDescriptor, descriptor)
+            .integer(pf::interned::counterGpuId, e.device);
+        interned.message(pf::interned::gpuCounterDescriptors, entry);
+        body.message(pf::packet::internedData, interned);
+      }
+      body.message(pf::packet::gpuCounterEvent, event);
+      emit(e.start, body);
+    }
   }
 
   static void annotate(ProtoWriter& event, const char* name, uint64_t value) {

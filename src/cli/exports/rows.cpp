@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two plain formats: CSV, one line for each event; JSON, one array for
 // each sort of event.
+#include <cupti.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -184,6 +185,24 @@ void writeJson(const Trace& trace, const Options& options, const Sink& sink) {
     row(fmt::format(R"({},"style":"{}","tid":{},"closed":{},"domain":{},"name":{})", times(r),
                     kStyleNames[static_cast<int>(r.style)], r.threadId, r.closed, jsonString(trace.text(r.domain)),
                     jsonString(trace.text(r.name))));
+  sink("]");
+  open("environment");
+  for (const EnvironmentSample& e : trace.environment) {
+    std::string values;
+    switch (e.kind) {
+      case CUPTI_ACTIVITY_ENVIRONMENT_SPEED:
+        values = fmt::format(R"("sm_clock_mhz":{},"memory_clock_mhz":{},"throttle_reasons":{})", e.smClockMHz,
+                             e.memoryClockMHz, e.throttleReasons);
+        break;
+      case CUPTI_ACTIVITY_ENVIRONMENT_TEMPERATURE: values = fmt::format(R"("temperature_c":{})", e.temperatureC); break;
+      case CUPTI_ACTIVITY_ENVIRONMENT_POWER:
+        values = fmt::format(R"("power_mw":{},"power_limit_mw":{})", e.powerMilliwatts, e.powerLimit);
+        break;
+      default: values = fmt::format(R"("fan_percent":{})", e.fanPercent); break;
+    }
+    row(fmt::format(R"("process":{},"record":{},"time":{},"device":{},{})", e.process, e.record, e.start, e.device,
+                    values));
+  }
   sink("]");
   open("counted_launches");
   for (const CountedLaunch& l : trace.launches) {

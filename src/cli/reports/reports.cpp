@@ -26,6 +26,8 @@ constexpr std::array kReports = {
     Report{"cuda_event_sum", "CUDA Event Results", "events counted with -e, by kernel", eventSummary},
     Report{"cuda_metric_sum", "CUDA Metric Results", "metrics of -m, by kernel", metricSummary},
     Report{"cuda_counter_trace", "CUDA Event and Metric Trace", "events and metrics of each launch", counterTrace},
+    Report{"environment_sum", "Clocks, Temperature and Power", "what --environment sampled, by device",
+           environmentSummary},
     Report{"overhead_sum", "Overhead Summary", "time that compilation, loading and profiling took", overheadSummary},
 };
 

@@ -47,6 +47,10 @@ Table memorySizeSummary(const Trace&, const Options&);
 Table nvtxSummary(const Trace&, const Options&);
 Table overheadSummary(const Trace&, const Options&);
 Table launchSummary(const Trace&, const Options&);
+// environment.cpp
+Table environmentSummary(const Trace&, const Options&);
+// "power cap" … of CUpti_EnvironmentClocksThrottleReason bits.
+std::vector<std::string> throttleReasonNames(uint32_t reasons);
 // counters.cpp
 Table eventSummary(const Trace&, const Options&);
 Table metricSummary(const Trace&, const Options&);

@@ -240,6 +240,28 @@ bool Decoder::record(const unsigned char* data, size_t size) {
       trace_.unifiedMemory.push_back(e);
       return true;
     }
+    case CUPTI_ACTIVITY_KIND_ENVIRONMENT: {
+      const auto r = as<CUpti_ActivityEnvironment>(data, size);
+      auto e = event<EnvironmentSample>(r.timestamp, r.timestamp);
+      e.device = r.deviceId;
+      e.kind = enumValue(r.environmentKind);
+      switch (e.kind) {
+        case CUPTI_ACTIVITY_ENVIRONMENT_SPEED:
+          e.smClockMHz = r.data.speed.smClock;
+          e.memoryClockMHz = r.data.speed.memoryClock;
+          e.throttleReasons = enumValue(r.data.speed.clocksThrottleReasons);
+          break;
+        case CUPTI_ACTIVITY_ENVIRONMENT_TEMPERATURE: e.temperatureC = r.data.temperature.gpuTemperature; break;
+        case CUPTI_ACTIVITY_ENVIRONMENT_POWER:
+          e.powerMilliwatts = r.data.power.power;
+          e.powerLimit = r.data.power.powerLimit;
+          break;
+        case CUPTI_ACTIVITY_ENVIRONMENT_COOLING: e.fanPercent = r.data.cooling.fanSpeed; break;
+        default: return true;
+      }
+      trace_.environment.push_back(e);
+      return true;
+    }
     default: return true;  // stored, of no use to any report
   }
 }

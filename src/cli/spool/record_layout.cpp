@@ -44,6 +44,7 @@ RecordLayout recordLayout(uint32_t kind) {
               {FIELD(CUpti_ActivityMemory4, name), FIELD(CUpti_ActivityMemory4, source)},
               {}};
     case CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER: return {sizeof(CUpti_ActivityUnifiedMemoryCounter3), {}, {}};
+    case CUPTI_ACTIVITY_KIND_ENVIRONMENT: return {sizeof(CUpti_ActivityEnvironment), {}, {}};
     case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
       return {sizeof(CUpti_ActivityGraphTrace2), {}, {FIELD(CUpti_ActivityGraphTrace2, reserved)}};
     default: return {};

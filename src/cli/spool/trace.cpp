@@ -97,6 +97,7 @@ void Trace::finish() {
   sortEvents(memoryOperations);
   sortEvents(unifiedMemory);
   sortEvents(launches);
+  sortEvents(environment);
   markNested(apiCalls);
   const auto byId = [](const auto& a, const auto& b) { return std::tie(a.process, a.id) < std::tie(b.process, b.id); };
   const auto same = [](const auto& a, const auto& b) { return a.process == b.process && a.id == b.id; };

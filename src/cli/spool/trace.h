@@ -103,6 +103,17 @@ struct UnifiedMemory : EventBase {
   uint32_t srcId = 0, dstId = 0, stream = 0;
 };
 
+// Clocks, temperature, power or fan of a device at one moment (start = end).
+struct EnvironmentSample : EventBase {
+  uint32_t device = 0;
+  uint32_t kind = 0;                             // CUpti_ActivityEnvironmentKind: which fields hold
+  uint32_t smClockMHz = 0, memoryClockMHz = 0;   // SPEED
+  uint32_t throttleReasons = 0;                  // SPEED
+  uint32_t temperatureC = 0;                     // TEMPERATURE
+  uint32_t powerMilliwatts = 0, powerLimit = 0;  // POWER
+  uint32_t fanPercent = 0;                       // COOLING
+};
+
 enum class CounterKind : uint8_t { Event, Metric };
 
 // What an event or metric is, as the library that counted describes it.
@@ -167,6 +178,7 @@ struct Trace {
   std::vector<Synchronization> synchronizations;
   std::vector<MemoryOperation> memoryOperations;
   std::vector<UnifiedMemory> unifiedMemory;
+  std::vector<EnvironmentSample> environment;
   std::vector<CountedLaunch> launches;
   std::map<std::pair<CounterKind, StringId>, CounterInfo> counterInfos;
   std::vector<std::pair<CounterKind, StringId>> shownCounters;  // those that were asked for, in that order
