@@ -57,6 +57,7 @@ class UnifiedMemory : public ::testing::Test {
     ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityEnable(CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER));
   }
   void TearDown() override {
+    forget();  // nothing is left for the next test
     cuptiActivityDisable(CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER);
     if (context_) cuCtxDestroy(context_);
   }
