@@ -54,13 +54,17 @@ function(sonde_library name)
   target_link_libraries(${name} PUBLIC sonde_options ${A_DEPENDS})
 endfunction()
 
-# sonde_test(name SOURCES … [DEPENDS …]): a GoogleTest program; each test case
+# sonde_test(name SOURCES … [DEPENDS …] [ENVIRONMENT A=1 B=2] [PROPERTIES …]): a GoogleTest program; each test case
 # in it becomes a ctest of its own.
 function(sonde_test name)
-  cmake_parse_arguments(A "" "" "SOURCES;DEPENDS;PROPERTIES" ${ARGN})
+  cmake_parse_arguments(A "" "" "SOURCES;DEPENDS;PROPERTIES;ENVIRONMENT" ${ARGN})
   find_package(GTest REQUIRED)
   include(GoogleTest)
   add_executable(${name} ${A_SOURCES})
   target_link_libraries(${name} PRIVATE sonde_options ${A_DEPENDS} GTest::gtest_main GTest::gmock Threads::Threads)
+  if(A_ENVIRONMENT)
+    # A list in PROPERTIES would fall apart on its way into the test script.
+    set_target_properties(${name} PROPERTIES CROSSCOMPILING_EMULATOR "${CMAKE_COMMAND};-E;env;${A_ENVIRONMENT}")
+  endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES ${A_PROPERTIES})
 endfunction()

@@ -29,7 +29,10 @@ struct CacheEntry {
   const char* to;
 };
 constexpr size_t kCacheSize = 64;
-thread_local CacheEntry cache[kCacheSize];
+// On the heap, one per thread that names anything: the library's thread-local
+// block has to fit into what the loader keeps free for libraries opened late.
+// Never freed, because a thread names things until its very end.
+thread_local CacheEntry* cache = nullptr;
 
 }  // namespace
 
@@ -47,6 +50,7 @@ const char* intern(std::string_view text) {
 
 const char* intern(const char* text) {
   if (text == nullptr) return nullptr;
+  if (cache == nullptr) cache = new CacheEntry[kCacheSize]();
   CacheEntry& entry = cache[(reinterpret_cast<uintptr_t>(text) >> 3) % kCacheSize];
   if (entry.from == text && std::strcmp(entry.to, text) == 0) return entry.to;
   const char* kept = intern(std::string_view(text));

@@ -170,13 +170,13 @@ TEST(Faults, UnsupportedInstructionNamesItself) {
   .reg .f32 %f<6>;
   .reg .b64 %rd<6>;
   ld.param.u64 %rd1, [t];
-  tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1}];
+  sured.b.1d.add.u32.trap [%rd1, {%r1}], %r2;
   ret;
 }
 )");
   const LaunchOutcome r = k.run("k", {1}, {32}, uint64_t{0});
   EXPECT_NE(r.error, 0);
-  EXPECT_THAT(r.message, AllOf(HasSubstr("line 10"), HasSubstr("tex.1d.v4.f32.s32")));
+  EXPECT_THAT(r.message, AllOf(HasSubstr("line 10"), HasSubstr("sured.b.1d.add.u32.trap")));
 }
 
 TEST(Faults, PrintfAndAssert) {

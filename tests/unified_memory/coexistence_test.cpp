@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Faults of managed memory beside everything else that a process does.
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include <csetjmp>
@@ -80,16 +81,15 @@ TEST_F(Coexistence, SystemCallsReachPagesOfTheDevice) {
 #ifdef FAULTS_BY_SIGNAL
   GTEST_SKIP() << "SONDE_MANAGED=faults without userfaultfd leaves this to the program";
 #endif
-  int ends[2];
-  ASSERT_EQ(0, pipe(ends));
+  const int file = memfd_create("system-calls", MFD_CLOEXEC);
+  ASSERT_GE(file, 0);
   char* p = managed(16 * kPage);
   deviceFill(p, 16 * kPage, 5);
-  EXPECT_EQ(static_cast<ssize_t>(16 * kPage), write(ends[1], p, 16 * kPage)) << strerror(errno);
+  EXPECT_EQ(static_cast<ssize_t>(16 * kPage), pwrite(file, p, 16 * kPage, 0)) << strerror(errno);
   deviceFill(p, 16 * kPage, 6);
-  EXPECT_EQ(static_cast<ssize_t>(16 * kPage), read(ends[0], p, 16 * kPage)) << strerror(errno);
+  EXPECT_EQ(static_cast<ssize_t>(16 * kPage), pread(file, p, 16 * kPage, 0)) << strerror(errno);
   for (size_t i = 0; i < 16 * kPage; i += kPage) EXPECT_EQ(5, load(p + i));
-  close(ends[0]);
-  close(ends[1]);
+  close(file);
 }
 
 }  // namespace
