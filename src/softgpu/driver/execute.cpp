@@ -30,6 +30,7 @@ void Command::recycle() {
   graphNodeId = 0;
   queuedNs = submittedNs = 0;
   listenerWord = 0;
+  announced = false;
 }
 
 namespace {
@@ -180,7 +181,7 @@ void runKernel(Stream& stream, Command& command) {
   if (alone) alone.unlock();
   if (outcome.error) context.fail(static_cast<CUresult>(outcome.error), outcome.message);
 
-  if (!tools::wants(SONDE_INTEREST_KERNEL)) return;
+  if (!command.announced) return;
   SondeWork w = describeKernel(stream, command, start, end);
   w.status = static_cast<uint32_t>(outcome.error);
   tools::reportWork(w);
@@ -199,7 +200,7 @@ void runCopyCommand(Stream& stream, Command& command) {
         std::memmove(p.to + z * p.toSlice + y * p.toPitch, p.from + z * p.fromSlice + y * p.fromPitch, p.width);
   }
   const uint64_t end = nowNs();
-  if (!tools::wants(SONDE_INTEREST_MEMCPY)) return;
+  if (!command.announced) return;
   tools::reportWork(describeCopy(stream, command, start, end));
 }
 
@@ -222,14 +223,14 @@ void runSet(Stream& stream, Command& command) {
       fillRow<uint32_t>(row, p.value, p.width);
   }
   const uint64_t end = nowNs();
-  if (!tools::wants(SONDE_INTEREST_MEMSET)) return;
+  if (!command.announced) return;
   tools::reportWork(describeSet(stream, command, start, end));
 }
 
 void runEventRecord(Stream& stream, Command& command) {
   const uint64_t now = nowNs();
   command.record->timeNs.store(now, std::memory_order_release);
-  if (!tools::wants(SONDE_INTEREST_EVENT_RECORD)) return;
+  if (!command.announced) return;
   SondeWork w = workOf(stream, command, SONDE_WORK_EVENT_RECORD, now, now);
   w.eventId = command.record->eventId;
   w.eventSyncId = command.record->syncId;
@@ -248,7 +249,7 @@ void runHostFunction(Stream& stream, Command& command) {
     command.hostFunction(command.user);
   }
   state.inHostFunction = false;
-  if (!tools::wants(SONDE_INTEREST_HOST_FUNCTION)) return;
+  if (!command.announced) return;
   tools::reportWork(workOf(stream, command, SONDE_WORK_HOST_FUNCTION, start, nowNs()));
 }
 
@@ -320,6 +321,7 @@ void announce(Stream& stream, Command& command) {
     default: return;
   }
   tools::reportWorkEnqueued(w);
+  command.announced = true;  // interest counts at the enqueueing
   command.listenerWord = w.listenerWord;
 }
 
