@@ -9,7 +9,7 @@
 #include "ptx/check_rules.h"
 
 #include <array>
-#include <cstdlib>
+#include <cassert>
 #include <string>
 
 namespace sonde::ptx {
@@ -278,7 +278,8 @@ Mod modFromEnumerator(std::string_view word) {
   if (word == #id) return Mod::id;
   SONDE_PTX_MODS(SONDE_PTX_MOD)
 #undef SONDE_PTX_MOD
-  std::abort();  // a misspelt word in the table
+  assert(!"a misspelt word in the table");
+  return Mod::invalid;
 }
 
 OperandRule parseOperand(std::string_view word) {
@@ -291,7 +292,7 @@ OperandRule parseOperand(std::string_view word) {
   auto typed = [&](Kind kind, std::string_view type) {
     r.kind = kind;
     r.type = typeFromName(type);
-    if (r.type == ScalarType::none) std::abort();
+    assert(r.type != ScalarType::none);
   };
   if (word == "x")
     r.kind = Kind::any;
@@ -353,7 +354,7 @@ InstructionRule parseRow(const Row& row) {
       auto& place = r.types.emplace_back();
       for (const auto t : split(group, ' ')) {
         place.push_back(typeFromName(t));
-        if (place.back() == ScalarType::none) std::abort();
+        assert(place.back() != ScalarType::none);
       }
     }
   const std::string_view operands = row.operands;
