@@ -523,6 +523,7 @@ void CUPTIAPI sum(const void* cubin, size_t size, uint64_t* crc) {
 }
 
 TEST_F(ActBuffers, TheClientsChecksumSeesLoadedImages) {
+  seenBytes = 0;
   EXPECT_EQ(CUPTI_ERROR_INVALID_PARAMETER, cuptiRegisterComputeCrcCallback(nullptr));
   ASSERT_EQ(CUPTI_SUCCESS, cuptiRegisterComputeCrcCallback(sum));
   const uint8_t image[] = {1, 2, 3, 4};
