@@ -306,7 +306,7 @@ TEST_F(Events, EVT_030_031_KernelModeCountsTheLastKernel) {
   CUPTI_OK(cuptiEventGroupDestroy(g));
 }
 
-TEST_F(Events, EVT_027_028_ContinuousModeAddsUp) {
+TEST_F(Events, EVT_026_027_028_ContinuousModeAddsUp) {
   CUPTI_OK(cuptiSetEventCollectionMode(context, CUPTI_EVENT_COLLECTION_MODE_CONTINUOUS));
   CUpti_EventGroup g = group({"warps_launched"});
   runEmpty(4);
