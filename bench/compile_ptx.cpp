@@ -45,8 +45,8 @@ int main(int argc, char** argv) {
           break;
         }
         std::printf("%s: %s%s: %.1f ms, %u registers\n", argv[i], kernel.name.c_str(),
-                    level == exec::CountLevel::off ? "" : " (counting)", static_cast<double>(info.endNs - info.startNs) / 1e6,
-                    kernel.registersPerThread);
+                    level == exec::CountLevel::off ? "" : " (counting)",
+                    static_cast<double>(info.endNs - info.startNs) / 1e6, kernel.registersPerThread);
       }
     }
   }

@@ -197,8 +197,8 @@ $done:
 std::string text() {
   std::string ptx = kPtx, inner;
   for (int i = 0; i < 16; ++i)
-    inner += "ld.shared.f32 %f4, [%r12+" + std::to_string(4 * i) + "];\n  ld.shared.f32 %f5, [%r16+" + std::to_string(64 * i) +
-             "];\n  fma.rn.f32 %f1, %f4, %f5, %f1;\n  ";
+    inner += "ld.shared.f32 %f4, [%r12+" + std::to_string(4 * i) + "];\n  ld.shared.f32 %f5, [%r16+" +
+             std::to_string(64 * i) + "];\n  fma.rn.f32 %f1, %f4, %f5, %f1;\n  ";
   return ptx.replace(ptx.find("INNER"), 5, inner);
 }
 
@@ -273,8 +273,8 @@ void kernel(benchmark::State& state, const char* name, Dim3 grid, Dim3 block, A.
   const uint64_t n = threadInstructions(Bench::get().run(name, grid, block, CountLevel::instructions, args...));
   Bench::get().run(name, grid, block, level, args...);
   for (auto _ : state) Bench::get().run(name, grid, block, level, args...);
-  state.counters["thread_inst/s"] =
-      benchmark::Counter(static_cast<double>(n), benchmark::Counter::kIsIterationInvariantRate, benchmark::Counter::kIs1000);
+  state.counters["thread_inst/s"] = benchmark::Counter(
+      static_cast<double>(n), benchmark::Counter::kIsIterationInvariantRate, benchmark::Counter::kIs1000);
 }
 
 void Launch(benchmark::State& s) { kernel(s, "empty", {1}, {32}); }

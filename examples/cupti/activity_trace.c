@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Asynchronous tracing: what ran on the device, and which call asked for it. */
-#include "common.h"
-
 #include <inttypes.h>
+
+#include "common.h"
 
 #define BUFFER_BYTES (256 * 1024)
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Callbacks: code that runs at the entry and the exit of chosen functions, on
  * the thread that calls them. */
-#include "common.h"
-
 #include <inttypes.h>
+
+#include "common.h"
 
 static unsigned launches;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * External correlation: tie device work to the program's own phases. Each call
  * made while an id is pushed is preceded by a record that joins the two. */
-#include "common.h"
-
 #include <inttypes.h>
+
+#include "common.h"
 
 enum { PREPARE = 100, COMPUTE = 200 };
 

@@ -2,9 +2,9 @@
  * The record structures of CUPTI 6.5, for programs written against them. The
  * choice is made when the program is compiled, before the first include. */
 #define CUPTI_RECORD_ABI 6050
-#include "common.h"
-
 #include <inttypes.h>
+
+#include "common.h"
 
 static unsigned kernels;
 

@@ -85,8 +85,8 @@ const void* callingCode(const void* returnAddress) {
 bool isSystemLibrary(const CallerObject& object) {
   std::string_view name = object.path;
   name.remove_prefix(std::min(name.find_last_of('/') + 1, name.size()));
-  for (std::string_view system : {"libc.so", "ld-linux", "libpthread.so", "libstdc++.so", "libgcc_s.so", "libcuda.so",
-                                  "libcudart.so"}) {
+  for (std::string_view system :
+       {"libc.so", "ld-linux", "libpthread.so", "libstdc++.so", "libgcc_s.so", "libcuda.so", "libcudart.so"}) {
     if (name.substr(0, system.size()) == system) return true;
   }
   return false;

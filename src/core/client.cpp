@@ -255,7 +255,8 @@ uint64_t ClientClock::convert(uint64_t time) {
   if (platform1 <= platform0) return client0;
   const auto delta = static_cast<__int128>(static_cast<int64_t>(time - platform1));
   const auto slope = static_cast<__int128>(static_cast<int64_t>(client1 - client0));
-  return client1 + static_cast<uint64_t>(static_cast<int64_t>(delta * slope / static_cast<int64_t>(platform1 - platform0)));
+  return client1 +
+         static_cast<uint64_t>(static_cast<int64_t>(delta * slope / static_cast<int64_t>(platform1 - platform0)));
 }
 
 }  // namespace sonde::core

@@ -4,6 +4,9 @@
 #ifndef SONDE_CORE_CLIENT_H_
 #define SONDE_CORE_CLIENT_H_
 
+#include <cupti.h>
+#include <cupti_pcsampling.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -14,9 +17,6 @@
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
-
-#include <cupti.h>
-#include <cupti_pcsampling.h>
 
 #include "core/device_buffers.h"
 #include "core/enqueued.h"
@@ -78,9 +78,9 @@ struct Client {
   // Odd while the slot is in use; changes with each life of the slot.
   std::atomic<uint32_t> generation{0};
   bool inUse() const { return (generation.load(std::memory_order_acquire) & 1) != 0; }
-  uintptr_t base = 0;           // of the object
+  uintptr_t base = 0;  // of the object
   std::atomic<uintptr_t> begin{0}, end{0};
-  bool manual6050 = false;      // follows the 6.5 manual where the two differ
+  bool manual6050 = false;  // follows the 6.5 manual where the two differ
 
   // -- Callback interface. `subscription` is read on hot paths; the enabled
   // tables are guarded by the core's registry lock.
@@ -93,7 +93,7 @@ struct Client {
   std::atomic<uint64_t> anyKinds{0};  // on for at least one context
   std::atomic<const ContextTable*> contexts{nullptr};
   std::vector<std::unique_ptr<const ContextTable>> contextTables;  // all that ever were
-  std::vector<uint8_t> apiRecordOn[3];  // by domain (driver, runtime) and cbid
+  std::vector<uint8_t> apiRecordOn[3];                             // by domain (driver, runtime) and cbid
   std::atomic<ClientClock*> clock{nullptr};
   std::atomic<bool> systemThreadIds{false};
   std::atomic<bool> latencyTimestamps{false}, eventTimestamps{false}, allSyncRecords{false};
@@ -132,11 +132,11 @@ struct Client {
   std::condition_variable delivererGone;
   std::thread::id deliverer;
   bool deliverAgain = false, deliverAgainAll = false;
-  uint32_t epoch = 0;  // changes when the queues are discarded
-  uint64_t progress = 0;  // buffer callbacks that returned
+  uint32_t epoch = 0;             // changes when the queues are discarded
+  uint64_t progress = 0;          // buffer callbacks that returned
   ThreadQueue* queues = nullptr;  // in the order of their making: thread ids are reused
   ThreadQueue* lastQueue = nullptr;
-  OpenBuffer open;  // with one buffer for all threads
+  OpenBuffer open;                 // with one buffer for all threads
   std::vector<OpenBuffer> spares;  // asked for by two deliveries at once
   EnqueuedBuffers enqueued;        // instead of buffer callbacks
   uint64_t nextSample = 0;         // of the environment; ns of the steady clock, 0: none

@@ -5,10 +5,10 @@
 #ifndef SONDE_CORE_CORE_H_
 #define SONDE_CORE_CORE_H_
 
+#include <cupti.h>
+
 #include <atomic>
 #include <cstdint>
-
-#include <cupti.h>
 
 #include "core/client.h"
 #include "platform/tools_api.h"

@@ -20,7 +20,7 @@ class DeviceBuffers {
   static constexpr uint64_t kSlotBytes = 512;
 
   struct Settings {
-    uint64_t bytes, cdpBytes;  // per buffer; rounded up to whole slots
+    uint64_t bytes, cdpBytes;     // per buffer; rounded up to whole slots
     uint64_t limit, preAllocate;  // buffers of a context
   };
   // For buffers that are allocated from now on.

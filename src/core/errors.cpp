@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/errors.h"
 
+#include <cuda.h>
+
 #include <cstdarg>
 #include <cstdio>
-
-#include <cuda.h>
 
 namespace sonde::core {
 namespace {

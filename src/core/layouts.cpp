@@ -194,14 +194,12 @@ void toUnifiedMemory1(const void* newest, void* target) {
 #undef SONDE_COPY
 
 #define SONDE_PREFIX(number, type) {number, sizeof(type), nullptr}
-#define SONDE_KERNELS                                                                          \
-  {                                                                                            \
-    {1, sizeof(CUpti_ActivityKernel), toKernel1}, {2, sizeof(CUpti_ActivityKernel2), toKernel2}, \
-        SONDE_PREFIX(3, CUpti_ActivityKernel3), SONDE_PREFIX(4, CUpti_ActivityKernel4),        \
-        SONDE_PREFIX(5, CUpti_ActivityKernel5), SONDE_PREFIX(6, CUpti_ActivityKernel6),        \
-        SONDE_PREFIX(7, CUpti_ActivityKernel7), SONDE_PREFIX(8, CUpti_ActivityKernel8),        \
-        SONDE_PREFIX(9, CUpti_ActivityKernel9)                                                 \
-  }
+#define SONDE_KERNELS                                                                           \
+  {{1, sizeof(CUpti_ActivityKernel), toKernel1}, {2, sizeof(CUpti_ActivityKernel2), toKernel2}, \
+   SONDE_PREFIX(3, CUpti_ActivityKernel3),       SONDE_PREFIX(4, CUpti_ActivityKernel4),        \
+   SONDE_PREFIX(5, CUpti_ActivityKernel5),       SONDE_PREFIX(6, CUpti_ActivityKernel6),        \
+   SONDE_PREFIX(7, CUpti_ActivityKernel7),       SONDE_PREFIX(8, CUpti_ActivityKernel8),        \
+   SONDE_PREFIX(9, CUpti_ActivityKernel9)}
 
 const Kind kKinds[kKindCount] = {
     {"INVALID", 0, 0, {}},
@@ -360,8 +358,8 @@ bool parseLayouts(std::string_view list, Layouts* layouts, std::string* error) {
     }
     if (number == kKinds[kind].newest) number = 0;
     if (number != 0 && olderVersion(kind, number) == nullptr) {
-      *error = "the record of " + std::string(name) + " has no version " + std::to_string(number) + " (newest: " +
-               std::to_string(kKinds[kind].newest) + ")";
+      *error = "the record of " + std::string(name) + " has no version " + std::to_string(number) +
+               " (newest: " + std::to_string(kKinds[kind].newest) + ")";
       return false;
     }
     layouts->version[kind] = static_cast<uint8_t>(number);

@@ -5,13 +5,13 @@
 #ifndef SONDE_CORE_LAYOUTS_H_
 #define SONDE_CORE_LAYOUTS_H_
 
+#include <cupti.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
-
-#include <cupti.h>
 
 namespace sonde::core {
 

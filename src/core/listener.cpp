@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "core/core.h"
-#include "core/events/access.h"
 #include "core/errors.h"
+#include "core/events/access.h"
 #include "core/records.h"
 #include "core/unified_memory.h"
 #include "core/work.h"
@@ -41,7 +41,8 @@ void recordExternalIds(ThreadState& thread, Client& client, uint32_t correlation
   if (stack.empty() || thread.externalGeneration[client.index] != client.generation.load(std::memory_order_relaxed)) {
     return;
   }
-  if ((client.anyKinds.load(std::memory_order_relaxed) & kindBit(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION)) == 0) return;
+  if ((client.anyKinds.load(std::memory_order_relaxed) & kindBit(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION)) == 0)
+    return;
   uint32_t seen = 0;
   for (size_t i = stack.size(); i-- > 0;) {
     const uint32_t bit = 1u << stack[i].kind;
@@ -108,8 +109,7 @@ void apiEnter(void*, SondeApiCall* call) {
 
 inline void recordCall(ThreadState& thread, Client& client, const SondeApiCall& call, const CallFrame* frame,
                        uint64_t end) {
-  const uint32_t kind =
-      call.domain == SONDE_DOMAIN_RUNTIME ? CUPTI_ACTIVITY_KIND_RUNTIME : CUPTI_ACTIVITY_KIND_DRIVER;
+  const uint32_t kind = call.domain == SONDE_DOMAIN_RUNTIME ? CUPTI_ACTIVITY_KIND_RUNTIME : CUPTI_ACTIVITY_KIND_DRIVER;
   // With a choice by context; single functions that were switched on by
   // themselves are recorded everywhere.
   if (client.contexts.load(std::memory_order_relaxed) != nullptr &&

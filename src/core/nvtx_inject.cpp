@@ -175,9 +175,7 @@ void* domainResourceCreate(const Domain* domain, const void* attributes) {
   tell(SONDE_ID(nvtxDomainResourceCreate), DomainPointer{domain, attributes}, &handle);
   return handle;
 }
-void domainResourceDestroy(void* resource) {
-  tell(SONDE_ID(nvtxDomainResourceDestroy), OnePointer{resource});
-}
+void domainResourceDestroy(void* resource) { tell(SONDE_ID(nvtxDomainResourceDestroy), OnePointer{resource}); }
 struct DomainNumberPointer {
   const void* domain;
   NumberPointer core;
@@ -232,10 +230,11 @@ Function any(F* function) {
 }
 
 // By the function's number in its module; 0 is unused.
-const Function kCore[] = {nullptr,          any(markEx),        any(markA),         any(markW),
-                          any(rangeStartEx), any(rangeStartA),   any(rangeStartW),   any(endRange),
-                          any(rangePushEx), any(rangePushA),    any(rangePushW),    any(popRange),
-                          any(nameCategoryA), any(nameCategoryW), any(nameOsThreadA), any(nameOsThreadW)};
+const Function kCore[] = {
+    nullptr,           any(markEx),      any(markA),         any(markW),         any(rangeStartEx),
+    any(rangeStartA),  any(rangeStartW), any(endRange),      any(rangePushEx),   any(rangePushA),
+    any(rangePushW),   any(popRange),    any(nameCategoryA), any(nameCategoryW), any(nameOsThreadA),
+    any(nameOsThreadW)};
 const Function kCuda[] = {nullptr,
                           any(nameDeviceA<SONDE_ID(nvtxNameCuDeviceA)>),
                           any(nameDeviceW<SONDE_ID(nvtxNameCuDeviceW)>),

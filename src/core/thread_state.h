@@ -4,12 +4,12 @@
 #ifndef SONDE_CORE_THREAD_STATE_H_
 #define SONDE_CORE_THREAD_STATE_H_
 
+#include <cupti.h>
+
 #include <atomic>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
-
-#include <cupti.h>
 
 #include "core/record_queue.h"
 
@@ -27,12 +27,12 @@ struct OpenBuffer {
 // (which writes) and the client (which reads); the last one out frees it.
 struct ThreadQueue {
   RecordQueue records;
-  OpenBuffer open;              // reader's: with per-thread buffers
-  ThreadQueue* next = nullptr;  // reader's: the client's list
-  uint32_t pins = 0;            // reader's: deliveries that will come back to it
+  OpenBuffer open;                    // reader's: with per-thread buffers
+  ThreadQueue* next = nullptr;        // reader's: the client's list
+  uint32_t pins = 0;                  // reader's: deliveries that will come back to it
   std::atomic<bool> ofDevice{false};  // holds records of device work: delivered after those of calls
-  std::atomic<uint32_t> lost{0};    // writer found no memory
-  std::atomic<uint32_t> owners{3};  // bit 0 thread, bit 1 client
+  std::atomic<uint32_t> lost{0};      // writer found no memory
+  std::atomic<uint32_t> owners{3};    // bit 0 thread, bit 1 client
 
   static constexpr uint32_t kThread = 1, kClient = 2;
   bool threadGone() const { return (owners.load(std::memory_order_acquire) & kThread) == 0; }

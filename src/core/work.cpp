@@ -49,8 +49,8 @@ uint32_t candidates(const SondeWork& work) {
 }
 
 // listenerWord: two bits per client (0 not wanted, 1 wanted, 2 wanted as
-// KERNEL, 3 wanted without times: no room in the device buffers), above them the number of the work among the unfinished; bit 63 says
-// that it was decided at the enqueueing.
+// KERNEL, 3 wanted without times: no room in the device buffers), above them the number of the work among the
+// unfinished; bit 63 says that it was decided at the enqueueing.
 constexpr uint64_t kDecided = uint64_t{1} << 63;
 constexpr unsigned kNumberShift = 2 * kMaxClients;
 constexpr uint64_t kWantedMask = (uint64_t{1} << kNumberShift) - 1;
@@ -99,8 +99,9 @@ void append(ThreadState& thread, Client& client, const SondeWork& work, bool asK
         client.append(thread, cdpKernelRecord(client, work));
         break;
       }
-      client.append(thread, kernelRecord(client, work,
-                                         asKernel ? CUPTI_ACTIVITY_KIND_KERNEL : CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
+      client.append(
+          thread,
+          kernelRecord(client, work, asKernel ? CUPTI_ACTIVITY_KIND_KERNEL : CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
       break;
     case SONDE_WORK_MEMCPY: client.append(thread, memcpyRecord(client, work)); break;
     case SONDE_WORK_MEMCPY_PEER: client.append(thread, peerCopyRecord(client, work)); break;
@@ -187,8 +188,8 @@ void workCompleted(void*, const SondeWork* work) {
 void trackAllocation(ThreadState& thread, Client& client, const SondeResource& event) {
   if (event.memoryOp == 1) {
     std::lock_guard lock(client.reportedMutex);
-    client.allocations[event.address] = {client.toClientTime(event.time), event.bytes, event.memoryKind,
-                                         event.deviceId, event.contextUid, false};
+    client.allocations[event.address] = {
+        client.toClientTime(event.time), event.bytes, event.memoryKind, event.deviceId, event.contextUid, false};
     return;
   }
   Client::Allocation made;

@@ -55,7 +55,8 @@ constexpr size_t kSmallestRecord = 24;
 // The queue of enqueued buffers that is meant, by the id of its context.
 CUptiResult queueOf(const Client* client, CUcontext context, uint32_t streamId, uint32_t* contextId) {
   if (client->buffers.load() != nullptr) {
-    return fail(CUPTI_ERROR_INVALID_OPERATION, "buffer callbacks are registered: there are no queues of buffers any more");
+    return fail(CUPTI_ERROR_INVALID_OPERATION,
+                "buffer callbacks are registered: there are no queues of buffers any more");
   }
   if (context == nullptr) {
     if (streamId == 0) return CUPTI_SUCCESS;
@@ -88,7 +89,8 @@ CUptiResult flush(Client* client, uint32_t flag) {
     any = true;
   }
   if (any) return CUPTI_SUCCESS;
-  return fail(CUPTI_ERROR_INVALID_OPERATION, "no buffer callbacks: call cuptiActivityRegisterCallbacks before flushing");
+  return fail(CUPTI_ERROR_INVALID_OPERATION,
+              "no buffer callbacks: call cuptiActivityRegisterCallbacks before flushing");
 }
 
 }  // namespace
@@ -174,8 +176,7 @@ CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords(CUcontext context, uint32
   return CUPTI_SUCCESS;
 }
 
-CUptiResult CUPTIAPI cuptiActivityGetNextRecord(uint8_t* buffer, size_t validBufferSizeBytes,
-                                                CUpti_Activity** record) {
+CUptiResult CUPTIAPI cuptiActivityGetNextRecord(uint8_t* buffer, size_t validBufferSizeBytes, CUpti_Activity** record) {
   if (buffer == nullptr || record == nullptr) {
     return fail(CUPTI_ERROR_INVALID_PARAMETER, "%s is NULL", buffer == nullptr ? "buffer" : "record");
   }

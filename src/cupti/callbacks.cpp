@@ -52,13 +52,30 @@ void setDomain(Client& client, uint32_t domain, bool on) {
   if (!table.empty()) table[0] = 0;  // the id INVALID
 }
 
-const char* const kResourceNames[] = {
-    "INVALID", "CONTEXT_CREATED", "CONTEXT_DESTROY_STARTING", "STREAM_CREATED", "STREAM_DESTROY_STARTING",
-    "CU_INIT_FINISHED", "MODULE_LOADED", "MODULE_UNLOAD_STARTING", "MODULE_PROFILED", "GRAPH_CREATED",
-    "GRAPH_DESTROY_STARTING", "GRAPH_CLONED", "GRAPHNODE_CREATE_STARTING", "GRAPHNODE_CREATED",
-    "GRAPHNODE_DESTROY_STARTING", "GRAPHNODE_DEPENDENCY_CREATED", "GRAPHNODE_DEPENDENCY_DESTROY_STARTING",
-    "GRAPHEXEC_CREATE_STARTING", "GRAPHEXEC_CREATED", "GRAPHEXEC_DESTROY_STARTING", "GRAPHNODE_CLONED",
-    "STREAM_ATTRIBUTE_CHANGED", "GRAPH_NODE_UPDATED", "GRAPH_NODE_SET_PARAMS"};
+const char* const kResourceNames[] = {"INVALID",
+                                      "CONTEXT_CREATED",
+                                      "CONTEXT_DESTROY_STARTING",
+                                      "STREAM_CREATED",
+                                      "STREAM_DESTROY_STARTING",
+                                      "CU_INIT_FINISHED",
+                                      "MODULE_LOADED",
+                                      "MODULE_UNLOAD_STARTING",
+                                      "MODULE_PROFILED",
+                                      "GRAPH_CREATED",
+                                      "GRAPH_DESTROY_STARTING",
+                                      "GRAPH_CLONED",
+                                      "GRAPHNODE_CREATE_STARTING",
+                                      "GRAPHNODE_CREATED",
+                                      "GRAPHNODE_DESTROY_STARTING",
+                                      "GRAPHNODE_DEPENDENCY_CREATED",
+                                      "GRAPHNODE_DEPENDENCY_DESTROY_STARTING",
+                                      "GRAPHEXEC_CREATE_STARTING",
+                                      "GRAPHEXEC_CREATED",
+                                      "GRAPHEXEC_DESTROY_STARTING",
+                                      "GRAPHNODE_CLONED",
+                                      "STREAM_ATTRIBUTE_CHANGED",
+                                      "GRAPH_NODE_UPDATED",
+                                      "GRAPH_NODE_SET_PARAMS"};
 static_assert(sizeof kResourceNames / sizeof *kResourceNames == CUPTI_CBID_RESOURCE_SIZE);
 const char* const kSynchronizeNames[] = {"INVALID", "STREAM_SYNCHRONIZED", "CONTEXT_SYNCHRONIZED"};
 static_assert(sizeof kSynchronizeNames / sizeof *kSynchronizeNames == CUPTI_CBID_SYNCHRONIZE_SIZE);
@@ -107,11 +124,10 @@ CUptiResult CUPTIAPI cuptiSubscribe_v2(CUpti_SubscriberHandle* subscriber, CUpti
   SONDE_CLIENT(client);
   if (pParams != nullptr) {
     if (pParams->structSize < CUpti_SubscriberParams_STRUCT_SIZE) {
-      return fail(CUPTI_ERROR_INVALID_PARAMETER, "pParams->structSize is %zu; set it to CUpti_SubscriberParams_STRUCT_SIZE",
-                  pParams->structSize);
+      return fail(CUPTI_ERROR_INVALID_PARAMETER,
+                  "pParams->structSize is %zu; set it to CUpti_SubscriberParams_STRUCT_SIZE", pParams->structSize);
     }
-    if (pParams->subscriberName != nullptr &&
-        std::strlen(pParams->subscriberName) > CUPTI_SUBSCRIBER_NAME_MAX_LEN) {
+    if (pParams->subscriberName != nullptr && std::strlen(pParams->subscriberName) > CUPTI_SUBSCRIBER_NAME_MAX_LEN) {
       return fail(CUPTI_ERROR_INVALID_PARAMETER, "the subscriber's name is longer than %d characters",
                   CUPTI_SUBSCRIBER_NAME_MAX_LEN);
     }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Clock Control API of CUDA 13.4, and auto boost of 6.5.
+#include "core/clocks/clock_control.h"
+
 #include <cupti.h>
 #include <cupti_profiler_target.h>
 
-#include "core/clocks/clock_control.h"
 #include "core/core.h"
 #include "core/errors.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The checksum by which profilers know a module's image.
+#include <cupti_pcsampling.h>
+
 #include <array>
 
 #include "cupti/entry.h"
-
-#include <cupti_pcsampling.h>
 
 using namespace sonde::core;
 

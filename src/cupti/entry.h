@@ -17,7 +17,7 @@
 #define SONDE_CALLER() __builtin_extract_return_addr(__builtin_return_address(0))
 
 // The calling client as `name`, or return.
-#define SONDE_CLIENT(name)                                              \
+#define SONDE_CLIENT(name)                                                      \
   sonde::core::Client* const name = sonde::core::callingClient(SONDE_CALLER()); \
   if (name == nullptr) return CUPTI_ERROR_OUT_OF_MEMORY
 

@@ -42,7 +42,7 @@ CUptiResult checkAttribute(CUpti_ActivityAttribute attribute, const size_t* valu
 }
 
 // A switch of the calling client.
-CUptiResult set(Client* client, std::atomic<bool> Client::*option, uint8_t enable) {
+CUptiResult set(Client* client, std::atomic<bool> Client::* option, uint8_t enable) {
   (client->*option).store(enable != 0);
   updateWanted();
   return CUPTI_SUCCESS;

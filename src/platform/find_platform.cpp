@@ -16,8 +16,9 @@ const SondePlatform* findPlatform(const char** why) {
   void* driver = dlopen(kDriver, RTLD_LAZY | RTLD_NOLOAD);
   if (driver == nullptr) driver = dlopen(kDriver, RTLD_LAZY | RTLD_LOCAL);
   if (driver == nullptr) {
-    *why = "no CUDA driver: libcuda.so.1 cannot be loaded; put Sonde's lib64/softgpu on LD_LIBRARY_PATH "
-           "or start the program with `sonde run`";
+    *why =
+        "no CUDA driver: libcuda.so.1 cannot be loaded; put Sonde's lib64/softgpu on LD_LIBRARY_PATH "
+        "or start the program with `sonde run`";
     return nullptr;
   }
   const char* chosen = std::getenv("SONDE_PLATFORM");

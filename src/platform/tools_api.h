@@ -44,16 +44,16 @@ typedef enum SondeDomain {
  * thread from apiEnter to apiExit and is the same object in both. */
 typedef struct SondeApiCall {
   uint32_t size;
-  uint32_t domain;            /* SondeDomain */
-  uint32_t cbid;              /* CUpti_driver_api_trace_cbid / _runtime_ */
-  uint32_t correlationId;     /* of the outermost call; never 0 */
-  uint32_t nested;            /* 1: a driver call made by a runtime call */
-  uint32_t contextUid;        /* 0: no context */
-  SondeHandle context;        /* current context of the thread, or NULL */
-  const char* functionName;   /* "cuLaunchKernel", without version suffix rules: as the name tables have it */
-  const char* symbolName;     /* mangled kernel name on launches, else NULL */
-  const void* params;         /* the generated parameter structure of the cbid, or NULL when it has none */
-  void* returnValue;          /* CUresult* / cudaError_t*, valid at exit; a listener may overwrite it there */
+  uint32_t domain;          /* SondeDomain */
+  uint32_t cbid;            /* CUpti_driver_api_trace_cbid / _runtime_ */
+  uint32_t correlationId;   /* of the outermost call; never 0 */
+  uint32_t nested;          /* 1: a driver call made by a runtime call */
+  uint32_t contextUid;      /* 0: no context */
+  SondeHandle context;      /* current context of the thread, or NULL */
+  const char* functionName; /* "cuLaunchKernel", without version suffix rules: as the name tables have it */
+  const char* symbolName;   /* mangled kernel name on launches, else NULL */
+  const void* params;       /* the generated parameter structure of the cbid, or NULL when it has none */
+  void* returnValue;        /* CUresult* / cudaError_t*, valid at exit; a listener may overwrite it there */
   /* For the listener alone: kept from enter to exit, zero at enter. */
   uint64_t enterTime;
   void* listenerData;
@@ -84,29 +84,29 @@ typedef enum SondeResourceEvent {
 
 typedef struct SondeResource {
   uint32_t size;
-  uint32_t event;       /* SondeResourceEvent */
+  uint32_t event; /* SondeResourceEvent */
   SondeHandle context;
   uint32_t contextUid;
   uint32_t deviceId;
-  SondeHandle handle;   /* stream, module, function, graph, node … */
-  uint32_t id;          /* CUPTI id of it: stream id, module id, function id, graph id */
-  uint32_t flags;       /* stream: bit 0 null stream, bit 1 non-blocking; */
-  int32_t priority;     /* stream */
-  const void* image;    /* module: the PTX text or ELF it was made from */
+  SondeHandle handle; /* stream, module, function, graph, node … */
+  uint32_t id;        /* CUPTI id of it: stream id, module id, function id, graph id */
+  uint32_t flags;     /* stream: bit 0 null stream, bit 1 non-blocking; */
+  int32_t priority;   /* stream */
+  const void* image;  /* module: the PTX text or ELF it was made from */
   size_t imageSize;
-  const char* name;     /* function: mangled name */
-  uint32_t moduleId;    /* function: the module it is in */
+  const char* name;       /* function: mangled name */
+  uint32_t moduleId;      /* function: the module it is in */
   uint32_t functionIndex; /* function: index in the module's symbol table */
   /* Graph nodes. */
-  SondeHandle parent;   /* graph of a node; original of a clone; graph of an exec */
+  SondeHandle parent; /* graph of a node; original of a clone; graph of an exec */
   uint64_t nodeId;
   uint64_t originalNodeId;
-  uint32_t nodeType;    /* CUgraphNodeType */
+  uint32_t nodeType; /* CUgraphNodeType */
   /* SONDE_RESOURCE_DEVICE_MEMORY */
   uint64_t address;
   uint64_t bytes;
-  uint32_t memoryKind;  /* SondeMemoryKind */
-  uint32_t memoryOp;    /* 1 allocation, 2 release; pools: 3 created, 4 destroyed, 5 trimmed */
+  uint32_t memoryKind; /* SondeMemoryKind */
+  uint32_t memoryOp;   /* 1 allocation, 2 release; pools: 3 created, 4 destroyed, 5 trimmed */
   uint64_t time;
   uint32_t correlationId;
   uint32_t streamId;
@@ -125,11 +125,11 @@ typedef enum SondeSyncEvent {
 /* A finished host-side synchronisation. */
 typedef struct SondeSync {
   uint32_t size;
-  uint32_t kind;          /* SondeSyncEvent, = CUpti_ActivitySynchronizationType */
+  uint32_t kind; /* SondeSyncEvent, = CUpti_ActivitySynchronizationType */
   SondeHandle context;
   uint32_t contextUid;
   SondeHandle stream;
-  uint32_t streamId;      /* 0xffffffff when none is meant */
+  uint32_t streamId; /* 0xffffffff when none is meant */
   uint32_t eventId;
   uint32_t correlationId;
   uint64_t start, end;
@@ -145,7 +145,7 @@ typedef enum SondeWorkKind {
   SONDE_WORK_MEMCPY_PEER = 3,
   SONDE_WORK_MEMSET = 4,
   SONDE_WORK_EVENT_RECORD = 5,
-  SONDE_WORK_GRAPH = 6,      /* a whole graph launch */
+  SONDE_WORK_GRAPH = 6, /* a whole graph launch */
   SONDE_WORK_HOST_FUNCTION = 7,
 } SondeWorkKind;
 
@@ -163,20 +163,20 @@ typedef enum SondeMemoryKind {
 
 typedef struct SondeWork {
   uint32_t size;
-  uint32_t kind;              /* SondeWorkKind */
-  uint32_t correlationId;     /* of the API call that enqueued it */
+  uint32_t kind;          /* SondeWorkKind */
+  uint32_t correlationId; /* of the API call that enqueued it */
   uint32_t deviceId;
   uint32_t contextUid;
   uint32_t streamId;
   SondeHandle context;
   uint64_t queued, submitted, start, end;
-  uint32_t status;            /* 0: ran; otherwise the CUresult it failed with */
+  uint32_t status; /* 0: ran; otherwise the CUresult it failed with */
   uint32_t graphId;
   uint64_t graphNodeId;
-  uint32_t channelId;         /* hardware queue, or the worker that stands for one */
-  uint32_t channelType;       /* CUpti_ChannelType */
+  uint32_t channelId;   /* hardware queue, or the worker that stands for one */
+  uint32_t channelType; /* CUpti_ChannelType */
   /* Kernel. */
-  const char* name;           /* mangled */
+  const char* name; /* mangled */
   uint32_t moduleId, functionId;
   uint64_t gridId;
   uint32_t grid[3], block[3], cluster[3];
@@ -186,13 +186,13 @@ typedef struct SondeWork {
   uint64_t localMemoryTotal;
   uint32_t cacheConfigRequested, cacheConfigExecuted;
   uint32_t sharedMemoryConfig, sharedMemoryCarveout, sharedMemoryCarveoutRequested;
-  uint32_t launchType;        /* CUpti_ActivityLaunchType: 0 regular, 1 cooperative … */
+  uint32_t launchType; /* CUpti_ActivityLaunchType: 0 regular, 1 cooperative … */
   int32_t priority;
   uint32_t partitionedCacheRequested, partitionedCacheExecuted;
-  uint64_t parentGridId;      /* dynamic parallelism; 0: launched by the host */
+  uint64_t parentGridId; /* dynamic parallelism; 0: launched by the host */
   uint32_t parentBlock[3];
   /* Copies and sets. */
-  uint32_t copyKind;          /* CUpti_ActivityMemcpyKind */
+  uint32_t copyKind; /* CUpti_ActivityMemcpyKind */
   uint32_t srcMemoryKind, dstMemoryKind;
   uint64_t bytes;
   uint32_t isAsync;
@@ -202,7 +202,7 @@ typedef struct SondeWork {
   /* Event record. */
   uint32_t eventId;
   uint64_t eventSyncId;
-  uint64_t extraId;           /* GRAPH: exec id */
+  uint64_t extraId; /* GRAPH: exec id */
   /* For the listener alone: written in workEnqueued, handed back as it was in
    * workCompleted. 0 at workEnqueued and for work enqueued with no listener. */
   uint64_t listenerWord;
@@ -220,16 +220,16 @@ typedef struct SondeOverhead {
   uint32_t correlationId;
   uint32_t contextUid;
   uint32_t deviceId;
-  const char* what;           /* function or module, for the message */
-  uint64_t cacheHit;          /* 1: the code came from the disk cache */
-  uint64_t bytes;             /* of the PTX */
+  const char* what;  /* function or module, for the message */
+  uint64_t cacheHit; /* 1: the code came from the disk cache */
+  uint64_t bytes;    /* of the PTX */
 } SondeOverhead;
 
 /* --------------------------------------------------------- unified memory -- */
 
 typedef struct SondeUnifiedMemory {
   uint32_t size;
-  uint32_t kind;              /* CUpti_ActivityUnifiedMemoryCounterKind */
+  uint32_t kind; /* CUpti_ActivityUnifiedMemoryCounterKind */
   uint64_t value, start, end, address;
   uint32_t srcId, dstId, streamId, flags;
   uint64_t processors[5];
@@ -265,7 +265,7 @@ typedef struct SondeListener {
  * per domain instance (an SM, an L2 slice, a memory partition). */
 typedef enum SondeCounterMode {
   SONDE_COUNTER_MODE_OFF = 0,
-  SONDE_COUNTER_MODE_KERNEL = 1,      /* reset at each kernel start */
+  SONDE_COUNTER_MODE_KERNEL = 1, /* reset at each kernel start */
   SONDE_COUNTER_MODE_CONTINUOUS = 2,
 } SondeCounterMode;
 
@@ -273,7 +273,7 @@ typedef struct SondeClockInfo {
   uint32_t size;
   uint32_t smClockMHz, memoryClockMHz, baseClockMHz, boostClockMHz;
   uint32_t pcieLinkGen, pcieLinkWidth;
-  uint32_t throttleReasons;           /* CUpti_EnvironmentClocksThrottleReason */
+  uint32_t throttleReasons; /* CUpti_EnvironmentClocksThrottleReason */
   uint32_t temperatureC, fanSpeedPercent;
   uint32_t powerMilliwatts, powerLimitMilliwatts;
 } SondeClockInfo;
@@ -285,7 +285,7 @@ typedef struct SondeClockInfo {
 typedef struct SondePlatform {
   uint32_t size;
   uint32_t abiVersion;
-  const char* name;                   /* "softgpu", "nvidia" */
+  const char* name; /* "softgpu", "nvidia" */
 
   uint64_t (*now)(void);
 
@@ -312,7 +312,7 @@ typedef struct SondePlatform {
   int32_t (*graphExecId)(SondeHandle exec, uint32_t* id);
   int32_t (*graphNodeId)(SondeHandle node, uint64_t* id);
   int32_t (*currentContext)(SondeHandle* context);
-  uint32_t (*correlationId)(void);    /* of the innermost API call of this thread; 0: none */
+  uint32_t (*correlationId)(void); /* of the innermost API call of this thread; 0: none */
   int32_t (*synchronizeContext)(SondeHandle context);
   int32_t (*synchronizeAll)(void);
   /* Calls `visit` for each live object, so that a listener that attaches late
@@ -389,7 +389,7 @@ typedef enum SondeInterest {
   SONDE_INTEREST_GRAPH = 1u << 7,
   SONDE_INTEREST_MEMORY = 1u << 8,
   SONDE_INTEREST_UNIFIED_MEMORY = 1u << 9,
-  SONDE_INTEREST_LATENCY = 1u << 10,  /* fill `queued` and `submitted` */
+  SONDE_INTEREST_LATENCY = 1u << 10, /* fill `queued` and `submitted` */
   SONDE_INTEREST_HOST_FUNCTION = 1u << 11,
 } SondeInterest;
 
@@ -403,9 +403,9 @@ typedef const SondePlatform* (*SondeToolsGetPlatformFn)(uint32_t abiVersion);
  * without. Exported by the software driver as sondeToolsRuntime. */
 typedef struct SondeRuntimeHooks {
   uint32_t size;
-  const volatile uint8_t* enabled;    /* one byte per runtime cbid */
+  const volatile uint8_t* enabled; /* one byte per runtime cbid */
   uint32_t enabledCount;
-  void (*enter)(SondeApiCall* call);  /* fills correlation id and context */
+  void (*enter)(SondeApiCall* call); /* fills correlation id and context */
   void (*exit)(SondeApiCall* call);
   /* For calls nobody listens to: correlation still has to be one id from the
    * outermost call on; cheap (thread-local). */

@@ -18,7 +18,7 @@ enum class Opcode : uint16_t {
 #define SONDE_PTX_OPCODE(id, text) id,
   SONDE_PTX_OPCODES(SONDE_PTX_OPCODE)
 #undef SONDE_PTX_OPCODE
-  count_,
+      count_,
 };
 
 enum class Mod : uint16_t {
@@ -26,7 +26,7 @@ enum class Mod : uint16_t {
 #define SONDE_PTX_MOD(id, text) id,
   SONDE_PTX_MODS(SONDE_PTX_MOD)
 #undef SONDE_PTX_MOD
-  count_,
+      count_,
 };
 
 std::string_view name(Opcode op);

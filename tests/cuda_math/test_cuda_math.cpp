@@ -26,7 +26,7 @@ template <class T>
 struct Function {
   const char* name;
   T (*host)(T, T);
-  double bound;   // ulps: the CUDA manual's, and one for the host's own error
+  double bound;  // ulps: the CUDA manual's, and one for the host's own error
 };
 
 template <class T>
@@ -38,9 +38,20 @@ void checkAll(Kernels& kernels, const Function<T>* functions, size_t count, cons
     y[i] = static_cast<T>(std::cos(i * 2.3) * 9.0 + 0.01);
   }
   // Some beyond the fast range reduction, and special values.
-  const T special[] = {0, -T{0}, 1, -1, T(1e5), T(123456.75), T(3e7), T(-1e10), std::numeric_limits<T>::infinity(),
-                       std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::denorm_min(),
-                       std::numeric_limits<T>::min(), T(0.5), T(1e-6)};
+  const T special[] = {0,
+                       -T{0},
+                       1,
+                       -1,
+                       T(1e5),
+                       T(123456.75),
+                       T(3e7),
+                       T(-1e10),
+                       std::numeric_limits<T>::infinity(),
+                       std::numeric_limits<T>::quiet_NaN(),
+                       std::numeric_limits<T>::denorm_min(),
+                       std::numeric_limits<T>::min(),
+                       T(0.5),
+                       T(1e-6)};
   for (size_t i = 0; i < std::size(special); ++i) x[7 * i] = special[i];
   for (size_t f = 0; f < count; ++f) {
     const Function<T>& fn = functions[f];
@@ -61,21 +72,25 @@ void checkAll(Kernels& kernels, const Function<T>* functions, size_t count, cons
   }
 }
 
-#define HOST(expression) [](auto x, auto y) -> decltype(x) { (void)y; return expression; }
-#define FUNCTIONS(T, c)                                                                                            \
-  {"k_sin", HOST(std::sin(x)), 3}, {"k_cos", HOST(std::cos(x)), 3}, {"k_tan", HOST(std::tan(x)), 5},               \
-  {"k_asin", HOST(std::asin(x * T(0.01))), 4}, {"k_atan2", HOST(std::atan2(x, y)), 4},                             \
-  {"k_exp", HOST(std::exp(x)), 3}, {"k_exp2", HOST(std::exp2(x)), 3}, {"k_expm1", HOST(std::expm1(x)), 3},         \
-  {"k_log", HOST(std::log(std::fabs(x))), 3}, {"k_log1p", HOST(std::log1p(std::fabs(x))), 3},                      \
-  {"k_log10", HOST(std::log10(std::fabs(x))), 4}, {"k_pow", HOST(std::pow(std::fabs(x), y)), 6},                   \
-  {"k_sinh", HOST(std::sinh(x)), 5}, {"k_tanh", HOST(std::tanh(x)), 4}, {"k_erf", HOST(std::erf(x)), 4},           \
-  {"k_erfc", HOST(std::erfc(x * T(0.1))), 8}, {"k_tgamma", HOST(std::tgamma(x * T(0.2))), 14},                     \
-  {"k_cbrt", HOST(std::cbrt(x)), 3}, {"k_hypot", HOST(std::hypot(x, y)), 5}, {"k_fmod", HOST(std::fmod(x, y)), 0}, \
-  {"k_remainder", HOST(std::remainder(x, y)), 0}, {"k_rint", HOST(std::nearbyint(x)), 0},                          \
-  {"k_round", HOST(std::round(x)), 0}, {"k_floor", HOST(std::floor(x)), 0}, {"k_trunc", HOST(std::trunc(x)), 0},   \
-  {"k_nextafter", HOST(std::nextafter(x, y)), 0}, {"k_ldexp", HOST(std::ldexp(x, 5)), 0},                          \
-  {"k_fdim", HOST(std::fdim(x, y)), 0}, {"k_fma", HOST(std::fma(x, y, x)), 0}, {"k_div", HOST(x / y), 0},          \
-  {"k_sqrt", HOST(std::sqrt(std::fabs(x))), 0}
+#define HOST(expression)              \
+  [](auto x, auto y) -> decltype(x) { \
+    (void)y;                          \
+    return expression;                \
+  }
+#define FUNCTIONS(T, c)                                                                                                \
+  {"k_sin", HOST(std::sin(x)), 3}, {"k_cos", HOST(std::cos(x)), 3}, {"k_tan", HOST(std::tan(x)), 5},                   \
+      {"k_asin", HOST(std::asin(x * T(0.01))), 4}, {"k_atan2", HOST(std::atan2(x, y)), 4},                             \
+      {"k_exp", HOST(std::exp(x)), 3}, {"k_exp2", HOST(std::exp2(x)), 3}, {"k_expm1", HOST(std::expm1(x)), 3},         \
+      {"k_log", HOST(std::log(std::fabs(x))), 3}, {"k_log1p", HOST(std::log1p(std::fabs(x))), 3},                      \
+      {"k_log10", HOST(std::log10(std::fabs(x))), 4}, {"k_pow", HOST(std::pow(std::fabs(x), y)), 6},                   \
+      {"k_sinh", HOST(std::sinh(x)), 5}, {"k_tanh", HOST(std::tanh(x)), 4}, {"k_erf", HOST(std::erf(x)), 4},           \
+      {"k_erfc", HOST(std::erfc(x * T(0.1))), 8}, {"k_tgamma", HOST(std::tgamma(x * T(0.2))), 14},                     \
+      {"k_cbrt", HOST(std::cbrt(x)), 3}, {"k_hypot", HOST(std::hypot(x, y)), 5}, {"k_fmod", HOST(std::fmod(x, y)), 0}, \
+      {"k_remainder", HOST(std::remainder(x, y)), 0}, {"k_rint", HOST(std::nearbyint(x)), 0},                          \
+      {"k_round", HOST(std::round(x)), 0}, {"k_floor", HOST(std::floor(x)), 0}, {"k_trunc", HOST(std::trunc(x)), 0},   \
+      {"k_nextafter", HOST(std::nextafter(x, y)), 0}, {"k_ldexp", HOST(std::ldexp(x, 5)), 0},                          \
+      {"k_fdim", HOST(std::fdim(x, y)), 0}, {"k_fma", HOST(std::fma(x, y, x)), 0}, {"k_div", HOST(x / y), 0},          \
+      {"k_sqrt", HOST(std::sqrt(std::fabs(x))), 0}
 
 TEST(CudaMath, AgreesWithTheHostsLibrary) {
   const std::string ptx = test::compileCuda(SONDE_MATH_CU);

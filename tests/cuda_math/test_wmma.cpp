@@ -9,7 +9,7 @@
 namespace sonde::softgpu::exec {
 namespace {
 
-uint16_t half(int v) {   // integers up to 2048
+uint16_t half(int v) {  // integers up to 2048
   if (v == 0) return 0;
   const unsigned sign = v < 0 ? 0x8000 : 0, m = static_cast<unsigned>(std::abs(v));
   const int e = 31 - __builtin_clz(m);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device buffers, enqueued buffers, samples of the environment, and reading
 // records: rules of the Activity API.
+#include <cupti_pcsampling.h>
+
 #include <chrono>
 #include <cstring>
 #include <thread>
-
-#include <cupti_pcsampling.h>
 
 #include "core/fake_driver.h"
 #include "cupti/collector.h"

@@ -190,9 +190,11 @@ TEST_F(ActivityRules, ACT_098_GetAttributeDefaults) {
   EXPECT_EQ(8388608u, value);  // ACT-023
   ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityGetAttribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT, &size, &value));
   EXPECT_EQ(250u, value);
-  ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityGetAttribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_PRE_ALLOCATE_VALUE, &size, &value));
+  ASSERT_EQ(CUPTI_SUCCESS,
+            cuptiActivityGetAttribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_PRE_ALLOCATE_VALUE, &size, &value));
   EXPECT_EQ(3u, value);
-  ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityGetAttribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE_DEVICE_GRAPHS, &size, &value));
+  ASSERT_EQ(CUPTI_SUCCESS,
+            cuptiActivityGetAttribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE_DEVICE_GRAPHS, &size, &value));
   EXPECT_EQ(16777216u, value);
   // Room to spare: the size comes back as what was written.
   uint8_t flag = 7;

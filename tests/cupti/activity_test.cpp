@@ -80,7 +80,6 @@ TEST_F(ActivityBuffers, ACT_108_TooSmallABufferComesBackEmptyAndCounts) {
   EXPECT_EQ(3u, dropped());
 }
 
-
 TEST_F(ActivityBuffers, ACT_008_SizeIsRespectedToTheByte) {
   static uint8_t memory[40 * 4 + 24 + 16];
   collector_.onRequest = [](uint8_t** buffer, size_t* size, size_t*) {
@@ -158,13 +157,12 @@ TEST_F(ActivityBuffers, ACT_016_NoBufferBelongsToAContext) {
   static auto* context = &given;
   static auto* id = &stream;
   context = &given, id = &stream;
-  ASSERT_EQ(CUPTI_SUCCESS,
-            cuptiActivityRegisterCallbacks(Collector::requested,
-                                           [](CUcontext c, uint32_t s, uint8_t* buffer, size_t, size_t) {
-                                             *context = c;
-                                             *id = s;
-                                             std::free(buffer);
-                                           }));
+  ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityRegisterCallbacks(Collector::requested,
+                                                          [](CUcontext c, uint32_t s, uint8_t* buffer, size_t, size_t) {
+                                                            *context = c;
+                                                            *id = s;
+                                                            std::free(buffer);
+                                                          }));
   SondeHandle current = fake::createContext();
   makeCalls(1);
   collector_.flush();

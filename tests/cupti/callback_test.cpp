@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Callback API.
+#include <cupti_pcsampling.h>
+
 #include <cstring>
 #include <thread>
 
 #include "core/fake_driver.h"
 #include "cupti/collector.h"
-
-#include <cupti_pcsampling.h>
 
 namespace {
 
@@ -71,9 +71,7 @@ class Callbacks : public ::testing::Test {
     ASSERT_EQ(CUPTI_SUCCESS, cuptiSubscribe(&subscriber_, note, &seen));
   }
   void TearDown() override { EXPECT_EQ(CUPTI_SUCCESS, cuptiFinalize()); }
-  void enable(CUpti_CallbackDomain domain) {
-    ASSERT_EQ(CUPTI_SUCCESS, cuptiEnableDomain(1, subscriber_, domain));
-  }
+  void enable(CUpti_CallbackDomain domain) { ASSERT_EQ(CUPTI_SUCCESS, cuptiEnableDomain(1, subscriber_, domain)); }
   CUpti_SubscriberHandle subscriber_ = nullptr;
 };
 
@@ -128,8 +126,8 @@ TEST_F(Callbacks, ResourceEventsCarryTheirObjects) {
   fake::destroyContext(context);
   ASSERT_EQ(6u, seen.size());
   const CUpti_CallbackId expected[] = {
-      CUPTI_CBID_RESOURCE_CONTEXT_CREATED,       CUPTI_CBID_RESOURCE_STREAM_CREATED,
-      CUPTI_CBID_RESOURCE_MODULE_LOADED,         CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING,
+      CUPTI_CBID_RESOURCE_CONTEXT_CREATED,         CUPTI_CBID_RESOURCE_STREAM_CREATED,
+      CUPTI_CBID_RESOURCE_MODULE_LOADED,           CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING,
       CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING};
   for (size_t i = 0; i < 6; ++i) {
     EXPECT_EQ(expected[i], seen[i].cbid);

@@ -61,7 +61,9 @@ TEST_F(Clients, EachMayHaveOneSubscriber) {
   static std::atomic<int> mine{0};
   mine = 0;
   CUpti_SubscriberHandle subscriber;
-  ASSERT_EQ(CUPTI_SUCCESS, cuptiSubscribe(&subscriber, [](void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) { ++mine; }, nullptr));
+  ASSERT_EQ(
+      CUPTI_SUCCESS,
+      cuptiSubscribe(&subscriber, [](void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) { ++mine; }, nullptr));
   ASSERT_EQ(CUPTI_SUCCESS, cuptiEnableDomain(1, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API));
   const auto before = static_cast<uint32_t>(a_.call("pluginCallbacks"));
   ASSERT_EQ(0, a_.call("pluginSubscribe", uint32_t{CUPTI_CB_DOMAIN_RUNTIME_API}, kMalloc));

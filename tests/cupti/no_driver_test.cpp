@@ -33,8 +33,8 @@ TEST_F(NoDriver, WhatNeedsNoneWorks) {
   EXPECT_GT(time, uint64_t{1700000000} * 1000000000);
   EXPECT_EQ(CUPTI_SUCCESS, cuptiActivityRegisterCallbacks(requested, completed));
   const char* name = nullptr;
-  EXPECT_EQ(CUPTI_SUCCESS, cuptiGetCallbackName(CUPTI_CB_DOMAIN_RUNTIME_API,
-                                                CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000, &name));
+  EXPECT_EQ(CUPTI_SUCCESS,
+            cuptiGetCallbackName(CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000, &name));
   EXPECT_STREQ("cudaLaunchKernel_v7000", name);
   size_t dropped = 5;
   EXPECT_EQ(CUPTI_SUCCESS, cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped));

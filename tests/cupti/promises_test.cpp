@@ -258,8 +258,7 @@ std::vector<Function> functions() {
          uint64_t value = 3200000;
          cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE, &eight, &value);
        }},
-      {"ActivityRegisterCallbacks",
-       [] { cuptiActivityRegisterCallbacks(Collector::requested, Collector::completed); }},
+      {"ActivityRegisterCallbacks", [] { cuptiActivityRegisterCallbacks(Collector::requested, Collector::completed); }},
       {"ActivityPushPop",
        [] {
          cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, 5);

@@ -227,7 +227,6 @@ TEST_F(Records, DevicesAndContextsThatExistAlready) {
   EXPECT_EQ(16, context.numMultiprocessors);
 }
 
-
 TEST_F(Records, StreamsModulesAndFunctions) {
   enable({CUPTI_ACTIVITY_KIND_STREAM, CUPTI_ACTIVITY_KIND_MODULE, CUPTI_ACTIVITY_KIND_FUNCTION});
   collector_.flush();  // what other tests left
@@ -367,7 +366,8 @@ TEST_F(Records, AllocationsOfBothKinds) {
   EXPECT_EQ(CUPTI_INVALID_STREAM_ID, made.streamId);
   EXPECT_EQ(8u, made.correlationId);
   EXPECT_EQ(CUPTI_ACTIVITY_MEMORY_POOL_TYPE_INVALID, made.memoryPoolConfig.memoryPoolType);
-  EXPECT_EQ(CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE, operations[1].as<CUpti_ActivityMemory4>().memoryOperationType);
+  EXPECT_EQ(CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE,
+            operations[1].as<CUpti_ActivityMemory4>().memoryOperationType);
   const auto& pooled = operations[2].as<CUpti_ActivityMemory4>();
   EXPECT_EQ(13u, pooled.streamId);
   EXPECT_EQ(1u, pooled.isAsync);
@@ -376,7 +376,8 @@ TEST_F(Records, AllocationsOfBothKinds) {
   EXPECT_EQ(4096u, pooled.memoryPoolConfig.utilizedSize);
   const auto pools = collector_.records(CUPTI_ACTIVITY_KIND_MEMORY_POOL);
   ASSERT_EQ(1u, pools.size());
-  EXPECT_EQ(CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_CREATED, pools[0].as<CUpti_ActivityMemoryPool3>().memoryPoolOperationType);
+  EXPECT_EQ(CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_CREATED,
+            pools[0].as<CUpti_ActivityMemoryPool3>().memoryPoolOperationType);
   const auto lives = collector_.records(CUPTI_ACTIVITY_KIND_MEMORY);
   ASSERT_EQ(1u, lives.size());
   EXPECT_EQ(50u, lives[0].as<CUpti_ActivityMemory>().start);
@@ -543,8 +544,7 @@ TEST_F(Records, TimesAreInTheClientsClock) {
   const uint64_t after = fastClock();
   for (const Record& record : collector_.flush()) {
     const bool kernel = record.kind() == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
-    const uint64_t start =
-        kernel ? record.as<CUpti_ActivityKernel10>().start : record.as<CUpti_ActivityAPI>().start;
+    const uint64_t start = kernel ? record.as<CUpti_ActivityKernel10>().start : record.as<CUpti_ActivityAPI>().start;
     const uint64_t end = kernel ? record.as<CUpti_ActivityKernel10>().end : record.as<CUpti_ActivityAPI>().end;
     // The converted device time may be off by the calibration's error.
     constexpr uint64_t kSlack = 3 * 100000;

@@ -24,7 +24,8 @@ class SingleClient : public ::testing::Test {
 TEST_F(SingleClient, ASecondSubscriberIsRefusedWhoeverAsks) {
   Plugin plugin(PLUGIN_A);
   CUpti_SubscriberHandle subscriber;
-  ASSERT_EQ(CUPTI_SUCCESS, cuptiSubscribe(&subscriber, [](void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}, nullptr));
+  ASSERT_EQ(CUPTI_SUCCESS,
+            cuptiSubscribe(&subscriber, [](void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}, nullptr));
   EXPECT_EQ(CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED,
             plugin.call("pluginSubscribe", uint32_t{CUPTI_CB_DOMAIN_RUNTIME_API}, uint32_t{20}));
 }

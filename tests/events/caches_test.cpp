@@ -15,14 +15,26 @@ TEST_F(Events, CacheEventsByHand) {
                                  "ld.global.u32 %r5, [%rd4]; ld.global.u32 %r6, [%rd4]; st.global.u32 [%rd4+128], %r6;"
                                  "atom.global.add.u32 %r7, [%rd1], %r6; st.global.u32 [%rd4+128], %r7;"),
                           "k");
-  const auto v = count({"l1_global_load_hit", "l1_global_load_miss", "l2_subp0_total_read_sector_queries",
-                        "l2_subp1_total_read_sector_queries", "l2_subp2_total_read_sector_queries",
-                        "l2_subp3_total_read_sector_queries", "l2_subp0_atomic_queries", "l2_subp1_atomic_queries",
-                        "l2_subp2_atomic_queries", "l2_subp3_atomic_queries", "l2_subp0_total_write_sector_queries",
-                        "l2_subp1_total_write_sector_queries", "l2_subp2_total_write_sector_queries",
-                        "l2_subp3_total_write_sector_queries", "l2_subp0_write_sector_misses",
-                        "l2_subp1_write_sector_misses", "l2_subp2_write_sector_misses", "l2_subp3_write_sector_misses",
-                        "fb_subp0_read_sectors", "fb_subp1_read_sectors"},
+  const auto v = count({"l1_global_load_hit",
+                        "l1_global_load_miss",
+                        "l2_subp0_total_read_sector_queries",
+                        "l2_subp1_total_read_sector_queries",
+                        "l2_subp2_total_read_sector_queries",
+                        "l2_subp3_total_read_sector_queries",
+                        "l2_subp0_atomic_queries",
+                        "l2_subp1_atomic_queries",
+                        "l2_subp2_atomic_queries",
+                        "l2_subp3_atomic_queries",
+                        "l2_subp0_total_write_sector_queries",
+                        "l2_subp1_total_write_sector_queries",
+                        "l2_subp2_total_write_sector_queries",
+                        "l2_subp3_total_write_sector_queries",
+                        "l2_subp0_write_sector_misses",
+                        "l2_subp1_write_sector_misses",
+                        "l2_subp2_write_sector_misses",
+                        "l2_subp3_write_sector_misses",
+                        "fb_subp0_read_sectors",
+                        "fb_subp1_read_sectors"},
                        f, 2, 32, {p, 0});
   auto sum = [&](const std::string& suffix) {
     return std::accumulate(v.begin(), v.end(), uint64_t{0},
@@ -46,10 +58,11 @@ TEST_F(Events, ContinuousModeSeesARunningKernelProgress) {
   CU_OK(cuMemHostAlloc(reinterpret_cast<void**>(&go), 4, CU_MEMHOSTALLOC_DEVICEMAP));
   CU_OK(cuMemHostGetDevicePointer(&at, go, 0));
   *go = 0;
-  CUfunction f = function(kernel("mov.u32 %r10, 0;\n"
-                                 "STEP: ld.volatile.global.u32 %r11, [%rd1]; setp.le.u32 %p1, %r11, %r10; @%p1 bra STEP;\n"
-                                 "pmevent 0; add.u32 %r10, %r10, 1; setp.lt.u32 %p2, %r10, 12; @%p2 bra STEP;"),
-                          "k");
+  CUfunction f =
+      function(kernel("mov.u32 %r10, 0;\n"
+                      "STEP: ld.volatile.global.u32 %r11, [%rd1]; setp.le.u32 %p1, %r11, %r10; @%p1 bra STEP;\n"
+                      "pmevent 0; add.u32 %r10, %r10, 1; setp.lt.u32 %p2, %r10, 12; @%p2 bra STEP;"),
+               "k");
   CUPTI_OK(cuptiSetEventCollectionMode(context, CUPTI_EVENT_COLLECTION_MODE_CONTINUOUS));
   CUpti_EventGroup g = group({"prof_trigger_00"});
   uint32_t on = 1;
@@ -57,7 +70,7 @@ TEST_F(Events, ContinuousModeSeesARunningKernelProgress) {
   CUPTI_OK(cuptiEventGroupEnable(g));
   std::vector<uint64_t> values(instances(sm, CUPTI_EVENT_DOMAIN_ATTR_INSTANCE_COUNT));
   uint64_t seen = 0;
-  auto readMore = [&] {   // a read resets
+  auto readMore = [&] {  // a read resets
     size_t bytes = values.size() * 8;
     ASSERT_EQ(CUPTI_SUCCESS, cuptiEventGroupReadEvent(g, CUPTI_EVENT_READ_FLAG_NONE, eventId("prof_trigger_00"), &bytes,
                                                       values.data()));

@@ -33,7 +33,8 @@ std::string kernelOf(const std::string& body) {
   mov.u32 %r1, %tid.x;
   mul.wide.u32 %rd3, %r1, 4;
   add.u64 %rd1, %rd2, %rd3;
-)" + body + "\n  ret;\n}\n";
+)" + body +
+         "\n  ret;\n}\n";
 }
 
 // Two passes over n lines, from the first one on.
@@ -63,7 +64,8 @@ struct Caches : testing::Test {
     const LaunchOutcome out = k->run("k", {blocks}, {threads}, p.address, n);
     ASSERT_EQ(out.error, 0) << out.message;
     EXPECT_EQ(k->counter(l2_read_sector_hits) + k->counter(l2_read_sector_misses), k->counter(l2_read_sector_queries));
-    EXPECT_EQ(k->counter(l2_write_sector_hits) + k->counter(l2_write_sector_misses), k->counter(l2_write_sector_queries));
+    EXPECT_EQ(k->counter(l2_write_sector_hits) + k->counter(l2_write_sector_misses),
+              k->counter(l2_write_sector_queries));
   }
   void expectL1(uint64_t hit, uint64_t miss) {
     EXPECT_EQ(k->counter(l1_global_load_hit), hit);
@@ -151,10 +153,12 @@ TEST_F(Caches, DirtyLinesAreWrittenBackWhenTheyLeaveL2) {
 }
 
 TEST_F(Caches, AtomicsAreDoneInL2AndDropTheCopyInL1) {
-  run(kernelOf("ld.global.u32 %r3, [%rd1]; atom.global.add.u32 %r4, [%rd2], 1; st.local.u32 [mine], %r4; ld.global.u32 %r5, [%rd1];"));
+  run(
+      kernelOf("ld.global.u32 %r3, [%rd1]; atom.global.add.u32 %r4, [%rd2], 1; st.local.u32 [mine], %r4; ld.global.u32 "
+               "%r5, [%rd1];"));
   expectL1(3, 5);
   EXPECT_EQ(k->counter(l2_atomic_queries), 1u);
-  expectL2Reads(1 + 1, 4);   // the atomic and the sector fetched anew
+  expectL2Reads(1 + 1, 4);  // the atomic and the sector fetched anew
   expectL2Writes(0, 0);
 }
 
@@ -166,8 +170,9 @@ TEST_F(Caches, AnAtomicFetchesItsSector) {
 }
 
 TEST_F(Caches, WideAccessesTouchMoreLines) {
-  run(kernelOf("mul.wide.u32 %rd5, %r1, 8; add.u64 %rd5, %rd2, %rd5; ld.global.u64 %rd6, [%rd5]; ld.global.u32 %r3, [%rd1];"));
-  expectL1(4, 8);   // 256 bytes; then the first 128 again
+  run(kernelOf(
+      "mul.wide.u32 %rd5, %r1, 8; add.u64 %rd5, %rd2, %rd5; ld.global.u64 %rd6, [%rd5]; ld.global.u32 %r3, [%rd1];"));
+  expectL1(4, 8);  // 256 bytes; then the first 128 again
   run(kernelOf("mul.wide.u32 %rd5, %r1, 16; add.u64 %rd5, %rd2, %rd5; ld.global.v4.u32 {%r3, %r4, %r5, %r6}, [%rd5];"));
   expectL1(0, 16);
   EXPECT_EQ(k->counter(global_load_sectors), 16u);
@@ -177,7 +182,9 @@ TEST_F(Caches, NarrowAndScatteredAccesses) {
   // 32 bytes in one sector; then every lane a line of its own, of which L1 keeps 8.
   run(kernelOf("cvt.u64.u32 %rd5, %r1; add.u64 %rd5, %rd2, %rd5; ld.global.u8 %r3, [%rd5];"));
   expectL1(0, 1);
-  run(kernelOf("mul.wide.u32 %rd5, %r1, 128; add.u64 %rd5, %rd2, %rd5; ld.global.u32 %r3, [%rd5]; ld.global.u32 %r3, [%rd5+4];"));
+  run(
+      kernelOf("mul.wide.u32 %rd5, %r1, 128; add.u64 %rd5, %rd2, %rd5; ld.global.u32 %r3, [%rd5]; ld.global.u32 %r3, "
+               "[%rd5+4];"));
   expectL1(0, 64);
   expectL2Reads(32, 32);
 }
@@ -232,7 +239,7 @@ TEST_F(Caches, LocalLinesThatLeaveL1GoToL2) {
   run(kernelOf(body + "ld.local.u32 %r3, [mine];"));
   EXPECT_EQ(k->counter(l1_local_store_miss), 36u);
   EXPECT_EQ(k->counter(l1_local_load_miss), 4u);
-  expectL2Writes(0, 8);   // word 0, and what reading it drives out
+  expectL2Writes(0, 8);  // word 0, and what reading it drives out
   expectL2Reads(4, 0);
 }
 
@@ -247,13 +254,14 @@ TEST_F(Caches, KernelsStartWithEmptyCaches) {
 
 TEST_F(Caches, ADeviceWithoutCaches) {
   static DeviceArray<uint32_t> p(64);
-  Kernels bare(kernelOf("ld.global.u32 %r3, [%rd1]; st.global.u32 [%rd1], %r3; ld.global.u32 %r4, [%rd1]; st.local.u32 [mine], %r4;"));
+  Kernels bare(kernelOf(
+      "ld.global.u32 %r3, [%rd1]; st.global.u32 [%rd1], %r3; ld.global.u32 %r4, [%rd1]; st.local.u32 [mine], %r4;"));
   bare.level = CountLevel::caches;
   ASSERT_EQ(bare.run("k", {1}, {32}, p.address, 0u).error, 0);
   EXPECT_EQ(bare.counter(l1_global_load_miss), 8u);
   EXPECT_EQ(bare.counter(l2_read_sector_misses), 8u);
   EXPECT_EQ(bare.counter(dram_read_sectors), 8u);
-  EXPECT_EQ(bare.counter(dram_write_sectors), 8u);   // 4 global, 4 local
+  EXPECT_EQ(bare.counter(dram_write_sectors), 8u);  // 4 global, 4 local
 }
 
 // --- the cost model ---

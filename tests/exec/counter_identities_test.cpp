@@ -40,14 +40,16 @@ std::string randomKernel(uint32_t seed) {
     const uint32_t shape = pick(3);
     if (shape == 0) body += "  mad.lo.u32 %r6, %r4, " + std::to_string(pick(300)) + ", %r2;\n";
     if (shape == 1) body += "  mad.lo.u32 %r6, %r2, " + std::to_string(1 + pick(40)) + ", %r4;\n";
-    if (shape == 2) body += "  mad.lo.u32 %r6, %r2, " + mix + ", %r4;\n  shr.u32 %r7, %r6, 13;\n  xor.b32 %r6, %r6, %r7;\n";
+    if (shape == 2)
+      body += "  mad.lo.u32 %r6, %r2, " + mix + ", %r4;\n  shr.u32 %r7, %r6, 13;\n  xor.b32 %r6, %r6, %r7;\n";
     const uint32_t bits[] = {8, 16, 32, 64};
     const uint32_t width = bits[pick(4)];
     body += "  and.b32 %r6, %r6, " + std::to_string(kWords * 4 / (width / 8) - 1) + ";\n  mul.wide.u32 %rd3, %r6, " +
             std::to_string(width / 8) + ";\n  add.u64 %rd3, %rd1, %rd3;\n";
     std::string guard = "  ";
     if (pick(3) == 0) {
-      body += "  and.b32 %r8, %r2, " + std::to_string(pick(32)) + ";\n  setp.eq.u32 %p2, %r8, " + std::to_string(pick(2)) + ";\n";
+      body += "  and.b32 %r8, %r2, " + std::to_string(pick(32)) + ";\n  setp.eq.u32 %p2, %r8, " +
+              std::to_string(pick(2)) + ";\n";
       guard = "  @%p2 ";
     }
     const std::string t = std::to_string(width), reg = width == 64 ? "%rd5" : width == 32 ? "%r9" : "%h1";
@@ -92,9 +94,11 @@ std::string randomKernel(uint32_t seed) {
   mov.u64 %rd5, 0;
   mov.b16 %h1, 0;
   mov.u32 %r4, 0;
-  and.b32 %r5, %r2, )" + std::to_string(1 + pick(15)) + R"(;
+  and.b32 %r5, %r2, )" +
+         std::to_string(1 + pick(15)) + R"(;
 $loop:
-)" + body + R"(
+)" + body +
+         R"(
   add.u32 %r4, %r4, 1;
   setp.le.u32 %p1, %r4, %r5;
   @%p1 bra $loop;
@@ -126,8 +130,8 @@ TEST_P(RandomKernels, KeepTheIdentities) {
   EXPECT_LE(c(thread_inst_executed), 32 * c(inst_executed));
   EXPECT_LE(c(thread_inst_not_pred_off), c(thread_inst_executed));
   EXPECT_GE(c(inst_issued), c(inst_executed));
-  EXPECT_EQ(c(inst_integer) + c(inst_bit_convert) + c(inst_control) + c(inst_compute_ld_st) + c(inst_misc) + c(inst_fp_32) +
-                c(inst_fp_64) + c(inst_fp_16) + c(inst_inter_thread),
+  EXPECT_EQ(c(inst_integer) + c(inst_bit_convert) + c(inst_control) + c(inst_compute_ld_st) + c(inst_misc) +
+                c(inst_fp_32) + c(inst_fp_64) + c(inst_fp_16) + c(inst_inter_thread),
             c(thread_inst_not_pred_off));
   EXPECT_LE(c(divergent_branch), c(branch));
   // What L1 was asked for is what the requests touch.
@@ -143,10 +147,13 @@ TEST_P(RandomKernels, KeepTheIdentities) {
   EXPECT_EQ(c(dram_read_sectors), c(l2_read_sector_misses));
   EXPECT_LE(c(dram_write_sectors), c(l2_write_sector_queries) + atomics);
   for (uint32_t i = 0; i < all.instances; ++i) {
-    EXPECT_EQ(k.counterOf(i, l2_read_sector_hits) + k.counterOf(i, l2_read_sector_misses), k.counterOf(i, l2_read_sector_queries));
-    EXPECT_EQ(k.counterOf(i, l2_write_sector_hits) + k.counterOf(i, l2_write_sector_misses), k.counterOf(i, l2_write_sector_queries));
+    EXPECT_EQ(k.counterOf(i, l2_read_sector_hits) + k.counterOf(i, l2_read_sector_misses),
+              k.counterOf(i, l2_read_sector_queries));
+    EXPECT_EQ(k.counterOf(i, l2_write_sector_hits) + k.counterOf(i, l2_write_sector_misses),
+              k.counterOf(i, l2_write_sector_queries));
     if (i >= 3) {
-      EXPECT_EQ(k.counterOf(i, inst_executed) + k.counterOf(i, l1_global_load_miss) + k.counterOf(i, elapsed_cycles), 0u);
+      EXPECT_EQ(k.counterOf(i, inst_executed) + k.counterOf(i, l1_global_load_miss) + k.counterOf(i, elapsed_cycles),
+                0u);
     }
   }
   // A deeper level counts the same as the ones before it.
@@ -223,7 +230,8 @@ TEST(Determinism, HostThreadsDoNotMatter) {
   self[n] = 0;
   std::string first;
   for (const char* threads : {"1", "2", "7"}) {
-    const std::string command = std::string("SONDE_THREADS=") + threads + " '" + self + "' --gtest_filter=Determinism.PrintDigests";
+    const std::string command =
+        std::string("SONDE_THREADS=") + threads + " '" + self + "' --gtest_filter=Determinism.PrintDigests";
     FILE* pipe = popen(command.c_str(), "r");
     ASSERT_NE(pipe, nullptr);
     char line[1024];
@@ -282,7 +290,8 @@ TEST(Progress, CountersCanBeReadWhileAKernelRuns) {
       triggers = now.values[static_cast<uint32_t>(prof_trigger_00)];
       ASSERT_LE(triggers, step);
       ASSERT_GE(triggers, step - 1);
-      for (size_t i = 0; i < before.values.size(); ++i) ASSERT_GE(now.values[i], before.values[i]) << i % kRawCounterCount;
+      for (size_t i = 0; i < before.values.size(); ++i)
+        ASSERT_GE(now.values[i], before.values[i]) << i % kRawCounterCount;
       before = std::move(now);
     }
   }
@@ -292,7 +301,7 @@ TEST(Progress, CountersCanBeReadWhileAKernelRuns) {
   EXPECT_EQ(last.values, k.counters.values);
   for (size_t i = 0; i < last.values.size(); ++i) EXPECT_GE(last.values[i], before.values[i]) << i % kRawCounterCount;
   EXPECT_EQ(k.counter(prof_trigger_00), kSteps_);
-  EXPECT_EQ(k.counter(global_load_requests), k.counter(l1_global_load_miss));   // volatile: one sector, never in L1
+  EXPECT_EQ(k.counter(global_load_requests), k.counter(l1_global_load_miss));  // volatile: one sector, never in L1
 }
 
 }  // namespace

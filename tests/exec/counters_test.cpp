@@ -24,7 +24,8 @@ struct Row {
   int pointers;   // 1: (q), 2: (p, q), 3: (q, p)
   uint64_t globalLoads, globalLoadSectors, globalStores, globalStoreSectors;
   uint64_t atoms, atomSectors, reds, redSectors;
-  uint64_t sharedLoads, sharedLoadWavefronts, sharedLoadConflicts, sharedStoreWavefronts, sharedStoreConflicts, sharedAtoms;
+  uint64_t sharedLoads, sharedLoadWavefronts, sharedLoadConflicts, sharedStoreWavefronts, sharedStoreConflicts,
+      sharedAtoms;
   uint64_t localLoads, localLoadSectors;
 };
 
@@ -66,8 +67,10 @@ TEST_P(HardwareCounts, AreCountedFromThePtx) {
   for (uint32_t i = 0; i < words; ++i) {
     const uint32_t v = i * 7 & 15;
     const auto f = static_cast<float>(v);
-    if (row.elements == 'i') p[i] = v;
-    else std::memcpy(&p[i], &f, 4);
+    if (row.elements == 'i')
+      p[i] = v;
+    else
+      std::memcpy(&p[i], &f, 4);
   }
   k.level = CountLevel::requests;
   LaunchOutcome out;
@@ -138,9 +141,9 @@ $low:
   EXPECT_EQ(k.counter(flop_sp_fma), 72u);
   EXPECT_EQ(k.counter(flop_sp_mul), 40u);
   EXPECT_EQ(k.counter(inst_bit_convert), 40u);
-  EXPECT_EQ(k.counter(inst_integer), 40u);           // setp
-  EXPECT_EQ(k.counter(inst_misc), 40u);              // mov
-  EXPECT_EQ(k.counter(inst_control), 4u + 40u);      // bra, ret
+  EXPECT_EQ(k.counter(inst_integer), 40u);       // setp
+  EXPECT_EQ(k.counter(inst_misc), 40u);          // mov
+  EXPECT_EQ(k.counter(inst_control), 4u + 40u);  // bra, ret
   EXPECT_EQ(k.counter(inst_fp_32), 4u + 72u + 40u);
 }
 
@@ -214,7 +217,7 @@ TEST(Counters, GenericAddressesCountForTheSpaceTheyHit) {
   EXPECT_EQ(k.counter(shared_load_wavefronts), 1u);
   EXPECT_EQ(k.counter(local_store_requests), 1u);
   EXPECT_EQ(k.counter(local_load_requests), 1u);
-  EXPECT_EQ(k.counter(local_load_sectors), 4u);   // one word of each lane, side by side
+  EXPECT_EQ(k.counter(local_load_sectors), 4u);  // one word of each lane, side by side
 }
 
 }  // namespace

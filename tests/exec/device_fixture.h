@@ -105,7 +105,8 @@ class Kernels {
   }
   uint64_t counter(RawCounter c) const {
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < counters.instances; ++i) sum += counters.values[i * kRawCounterCount + static_cast<uint32_t>(c)];
+    for (uint32_t i = 0; i < counters.instances; ++i)
+      sum += counters.values[i * kRawCounterCount + static_cast<uint32_t>(c)];
     return sum;
   }
 

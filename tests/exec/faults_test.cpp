@@ -140,7 +140,8 @@ $end:
   // Four warps: warps 2 and 3 pass barrier 1; warps 0 and 1 wait for a third.
   const LaunchOutcome r = k.run("k", {1}, {128});
   EXPECT_EQ(r.error, 702);
-  EXPECT_THAT(r.message, AllOf(HasSubstr("barrier 2 has 64 of 96 threads"), HasSubstr("waiting warps: 0 (PTX line 14) 1 (PTX line 14)")));
+  EXPECT_THAT(r.message, AllOf(HasSubstr("barrier 2 has 64 of 96 threads"),
+                               HasSubstr("waiting warps: 0 (PTX line 14) 1 (PTX line 14)")));
 }
 
 TEST(Faults, IntegerDivisionByZeroDoesNotTrap) {

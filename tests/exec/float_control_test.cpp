@@ -30,11 +30,11 @@ constexpr const char* kHalve = R"(
 
 TEST(FloatControl, SubnormalsAndRoundingAreTheDevices) {
   Kernels k(kHalve);
-  DeviceArray<uint32_t> values(32, 0x00800000);   // the smallest normal number; its half is subnormal
-  values[1] = 3;                                  // 1.5 units: to nearest even is 2
-  values[2] = 1;                                  // half a unit: to nearest even is 0
+  DeviceArray<uint32_t> values(32, 0x00800000);  // the smallest normal number; its half is subnormal
+  values[1] = 3;                                 // 1.5 units: to nearest even is 2
+  values[2] = 1;                                 // half a unit: to nearest even is 0
   const unsigned before = _mm_getcsr();
-  const unsigned flushing = (before & ~0x6000u) | 0x8040u | 0x4000u;   // flush, denormals are zero, round up
+  const unsigned flushing = (before & ~0x6000u) | 0x8040u | 0x4000u;  // flush, denormals are zero, round up
   _mm_setcsr(flushing);
   const LaunchOutcome out = k.run("halve", {1}, {32}, values.address);
   const unsigned after = _mm_getcsr();
@@ -43,7 +43,7 @@ TEST(FloatControl, SubnormalsAndRoundingAreTheDevices) {
   EXPECT_EQ(values[0], 0x00400000u);
   EXPECT_EQ(values[1], 2u);
   EXPECT_EQ(values[2], 0u);
-  EXPECT_EQ(after & 0xffc0u, flushing & 0xffc0u);   // and the application keeps its own
+  EXPECT_EQ(after & 0xffc0u, flushing & 0xffc0u);  // and the application keeps its own
 }
 
 }  // namespace

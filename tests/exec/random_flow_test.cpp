@@ -12,9 +12,9 @@
 namespace sonde::softgpu::exec {
 namespace {
 
-constexpr unsigned kRegisters = 7;   // 0 to 3 start different in each thread, 4 to 6 equal
+constexpr unsigned kRegisters = 7;  // 0 to 3 start different in each thread, 4 to 6 equal
 constexpr unsigned kPredicates = 3;
-constexpr uint32_t kFuel = 12;       // backward branches that a thread may take
+constexpr uint32_t kFuel = 12;  // backward branches that a thread may take
 
 struct Op {
   enum Kind { add, mul, xorOp, shr, setLess, setBit } kind;
@@ -52,7 +52,10 @@ std::vector<RandomBlock> randomProgram(unsigned seed) {
       block.ops.push_back(op);
     }
     const unsigned kind = pick(10);
-    block.end = kind < 2 ? RandomBlock::jump : kind < 7 ? RandomBlock::branch : kind < 8 ? RandomBlock::guardedExit : RandomBlock::fallThrough;
+    block.end = kind < 2   ? RandomBlock::jump
+                : kind < 7 ? RandomBlock::branch
+                : kind < 8 ? RandomBlock::guardedExit
+                           : RandomBlock::fallThrough;
     block.target = pick(static_cast<unsigned>(blocks.size()) + 1);
     block.guard = static_cast<int>(pick(kPredicates));
     block.negated = pick(2);
@@ -65,8 +68,10 @@ std::string toPtx(const std::vector<RandomBlock>& blocks) {
   out << ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out)\n{\n"
          "  .reg .pred %p<6>;\n  .reg .b32 %r<20>;\n  .reg .b64 %rd<4>;\n"
          "  ld.param.u64 %rd1, [out];\n  mov.u32 %r10, %tid.x;\n  mov.u32 %r11, %ctaid.x;\n"
-         "  mad.lo.u32 %r12, %r11, 64, %r10;\n  mov.u32 %r0, %r10;\n  mul.lo.u32 %r1, %r10, 7;\n  xor.b32 %r2, %r10, 21;\n"
-         "  shr.u32 %r3, %r10, 2;\n  mov.u32 %r4, %r11;\n  add.u32 %r5, %r11, 3;\n  mov.u32 %r6, 9;\n  mov.u32 %r13, 0;\n"
+         "  mad.lo.u32 %r12, %r11, 64, %r10;\n  mov.u32 %r0, %r10;\n  mul.lo.u32 %r1, %r10, 7;\n  xor.b32 %r2, %r10, "
+         "21;\n"
+         "  shr.u32 %r3, %r10, 2;\n  mov.u32 %r4, %r11;\n  add.u32 %r5, %r11, 3;\n  mov.u32 %r6, 9;\n  mov.u32 %r13, "
+         "0;\n"
          "  setp.lt.u32 %p0, %r10, 20;\n  setp.lt.u32 %p1, %r11, 1;\n  setp.eq.u32 %p2, %r6, 9;\n"
          "  mul.wide.u32 %rd2, %r12, 4;\n  add.u64 %rd3, %rd1, %rd2;\n";
   for (size_t i = 0; i < blocks.size(); ++i) {
@@ -149,7 +154,9 @@ TEST_P(RandomFlow, EveryThreadGetsWhatItWouldAlone) {
       ASSERT_EQ(r.error, 0) << r.message << "\n" << ptx;
       for (uint32_t cta = 0; cta < 2; ++cta)
         for (uint32_t tid = 0; tid < 50; ++tid)
-          ASSERT_EQ(out[cta * 64 + tid], interpret(blocks, tid, cta)) << "seed " << seed << " block " << cta << " thread " << tid << "\n" << ptx;
+          ASSERT_EQ(out[cta * 64 + tid], interpret(blocks, tid, cta))
+              << "seed " << seed << " block " << cta << " thread " << tid << "\n"
+              << ptx;
     }
   }
 }

@@ -20,7 +20,8 @@ std::string oneWarp(const std::string& body, const std::string& before = "") {
   .reg .f32 %f<10>;
   .reg .b64 %rd<20>;
   mov.u32 %lane, %laneid;
-)" + body + R"(
+)" + body +
+         R"(
   ld.param.u64 %rd1, [out];
   mul.wide.u32 %rd2, %lane, 4;
   add.u64 %rd3, %rd1, %rd2;
@@ -48,7 +49,8 @@ TEST(WarpOps, ShuffleModes) {
   r = runWarp(oneWarp("  shfl.sync.down.b32 %r2|%p1, %lane, 2, 31, -1;\n  selp.b32 %r1, %r2, 99, %p1;"));
   for (uint32_t l = 0; l < 32; ++l) EXPECT_EQ(r[l], l < 30 ? l + 2 : 99);
   // idx with a lane-dependent index: reverse.
-  r = runWarp(oneWarp("  sub.u32 %r2, 31, %lane;\n  mul.lo.u32 %r3, %lane, 10;\n  shfl.sync.idx.b32 %r1, %r3, %r2, 31, -1;"));
+  r = runWarp(
+      oneWarp("  sub.u32 %r2, 31, %lane;\n  mul.lo.u32 %r3, %lane, 10;\n  shfl.sync.idx.b32 %r1, %r3, %r2, 31, -1;"));
   for (uint32_t l = 0; l < 32; ++l) EXPECT_EQ(r[l], (31 - l) * 10);
 }
 
@@ -56,12 +58,15 @@ TEST(WarpOps, VoteAndActiveMask) {
   auto r = runWarp(oneWarp("  setp.lt.u32 %p1, %lane, 10;\n  vote.sync.ballot.b32 %r1, %p1, -1;"));
   for (uint32_t v : r) EXPECT_EQ(v, 0x3ffu);
   // 20 threads: the others do not exist, and the predicate holds for all there are.
-  r = runWarp(oneWarp("  setp.lt.u32 %p1, %lane, 20;\n  vote.sync.all.pred %p2, %p1, 0xfffff;\n  selp.b32 %r2, 1, 0, %p2;\n"
-                      "  activemask.b32 %r3;\n  mad.lo.u32 %r1, %r2, 0x1000000, %r3;"), 20);
+  r = runWarp(
+      oneWarp("  setp.lt.u32 %p1, %lane, 20;\n  vote.sync.all.pred %p2, %p1, 0xfffff;\n  selp.b32 %r2, 1, 0, %p2;\n"
+              "  activemask.b32 %r3;\n  mad.lo.u32 %r1, %r2, 0x1000000, %r3;"),
+      20);
   EXPECT_EQ(r[0], 0x1000000u + 0xfffffu);
   EXPECT_EQ(r[20], 0xdeadbeefu);
-  r = runWarp(oneWarp("  setp.eq.u32 %p1, %lane, 7;\n  vote.sync.any.pred %p2, %p1, -1;\n  vote.sync.uni.pred %p3, %p1, -1;\n"
-                      "  selp.b32 %r2, 1, 0, %p2;\n  selp.b32 %r3, 2, 0, %p3;\n  or.b32 %r1, %r2, %r3;"));
+  r = runWarp(
+      oneWarp("  setp.eq.u32 %p1, %lane, 7;\n  vote.sync.any.pred %p2, %p1, -1;\n  vote.sync.uni.pred %p3, %p1, -1;\n"
+              "  selp.b32 %r2, 1, 0, %p2;\n  selp.b32 %r3, 2, 0, %p3;\n  or.b32 %r1, %r2, %r3;"));
   EXPECT_EQ(r[3], 1u);
 }
 
@@ -161,8 +166,8 @@ TEST(WarpOps, AtomicsOfEveryKind) {
   EXPECT_EQ(m[1], 31u);
   EXPECT_EQ(static_cast<int32_t>(m[2]), -31);
   EXPECT_EQ(m[3], 0xffffffffu);
-  EXPECT_EQ(m[4], 2u);   // 32 increments modulo 10
-  EXPECT_EQ(m[5], 1u);   // from 3: after 4 steps 9, then 28 more steps of a cycle of 10: 9 - 8
+  EXPECT_EQ(m[4], 2u);  // 32 increments modulo 10
+  EXPECT_EQ(m[5], 1u);  // from 3: after 4 steps 9, then 28 more steps of a cycle of 10: 9 - 8
   float f;
   std::memcpy(&f, &m[6], 4);
   EXPECT_EQ(f, 496.0f);
@@ -233,7 +238,8 @@ $small:
   call (b), fib, (a);
   ld.param.b32 %r1, [b];
   }
-)", functions));
+)",
+                           functions));
   const uint32_t fib[] = {0, 1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610};
   for (uint32_t l = 0; l < 32; ++l) EXPECT_EQ(r[l], fib[l & 15]) << l;
 
@@ -251,7 +257,8 @@ $small:
   call (b), %rd12, (a), proto;
   ld.param.b32 %r1, [b];
   }
-)", functions));
+)",
+                      functions));
   for (uint32_t l = 0; l < 32; ++l) EXPECT_EQ(r[l], l % 2 ? l * l : 2 * l) << l;
 }
 

@@ -110,7 +110,8 @@ std::string goldenKernel(size_t number, const std::string& line) {
   ld.param.u64 %outp, [out];
   mad.wide.u32 %inp, %i, 8, %inp;
   mad.wide.u32 %outp, %i, 8, %outp;
-)" + addresses + w.loads + before + "  " + mnemonic + " " + operands + ";\n" + after + w.stores + "  ret;\n}\n";
+)" + addresses +
+         w.loads + before + "  " + mnemonic + " " + operands + ";\n" + after + w.stores + "  ret;\n}\n";
 }
 
 }  // namespace sonde::test

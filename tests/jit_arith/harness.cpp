@@ -52,10 +52,11 @@ const Names<Mod>& mods() {
 const Names<ScalarType>& types() {
   using enum ScalarType;
   static const Names<ScalarType> names{
-      {"b8", b8}, {"b16", b16}, {"b32", b32}, {"b64", b64}, {"b128", b128}, {"u8", u8}, {"u16", u16}, {"u32", u32},
-      {"u64", u64}, {"s8", s8}, {"s16", s16}, {"s32", s32}, {"s64", s64}, {"f16", f16}, {"f16x2", f16x2},
-      {"bf16", bf16}, {"bf16x2", bf16x2}, {"tf32", tf32}, {"e4m3x2", e4m3x2}, {"e5m2x2", e5m2x2}, {"f32", f32},
-      {"f64", f64}, {"u16x2", u16x2}, {"s16x2", s16x2}, {"s4", s4}, {"u4", u4}, {"pred", pred}};
+      {"b8", b8},         {"b16", b16},       {"b32", b32},     {"b64", b64},   {"b128", b128},     {"u8", u8},
+      {"u16", u16},       {"u32", u32},       {"u64", u64},     {"s8", s8},     {"s16", s16},       {"s32", s32},
+      {"s64", s64},       {"f16", f16},       {"f16x2", f16x2}, {"bf16", bf16}, {"bf16x2", bf16x2}, {"tf32", tf32},
+      {"e4m3x2", e4m3x2}, {"e5m2x2", e5m2x2}, {"f32", f32},     {"f64", f64},   {"u16x2", u16x2},   {"s16x2", s16x2},
+      {"s4", s4},         {"u4", u4},         {"pred", pred}};
   return names;
 }
 
@@ -84,7 +85,8 @@ Operand parseOperand(std::string text) {
   }
   if (text[0] == '#') {
     o.kind = Operand::Kind::integer;
-    o.imm = text[1] == '-' ? static_cast<uint64_t>(std::stoll(text.substr(1))) : std::stoull(text.substr(1), nullptr, 0);
+    o.imm =
+        text[1] == '-' ? static_cast<uint64_t>(std::stoll(text.substr(1))) : std::stoull(text.substr(1), nullptr, 0);
     return o;
   }
   o.kind = Operand::Kind::reg;
@@ -109,9 +111,12 @@ ptx::Instruction parse(const Form& form) {
   std::getline(words, word, '.');
   in.op = opcodes().at(word);
   while (std::getline(words, word, '.')) {
-    if (auto t = types().find(word); t != types().end()) in.types.push_back(t->second);
-    else if (auto m = mods().find(word); m != mods().end()) in.mods.push_back(m->second);
-    else throw std::runtime_error("modifier " + word);
+    if (auto t = types().find(word); t != types().end())
+      in.types.push_back(t->second);
+    else if (auto m = mods().find(word); m != mods().end())
+      in.mods.push_back(m->second);
+    else
+      throw std::runtime_error("modifier " + word);
   }
   std::stringstream parts(form.operands);
   while (parts >> word) in.operands.push_back(parseOperand(word));
@@ -135,8 +140,10 @@ class TestContext : public EmitContext {
     }
     if (o.kind == Operand::Kind::floating) return b.CreateBitCast(constantInt(bits, o.imm), wanted);
     llvm::Value* v = load(in_, o.reg);
-    if (bits > 64) v = b.CreateZExt(v, form(b.getIntNTy(bits)));
-    else v = b.CreateTrunc(v, form(b.getIntNTy(bits)));
+    if (bits > 64)
+      v = b.CreateZExt(v, form(b.getIntNTy(bits)));
+    else
+      v = b.CreateTrunc(v, form(b.getIntNTy(bits)));
     if (t == ScalarType::pred) return o.negated ? b.CreateNot(v) : v;
     return b.CreateBitCast(v, wanted);
   }
@@ -155,8 +162,14 @@ class TestContext : public EmitContext {
 
  private:
   llvm::Value *in_, *out_;
-  static const ptx::Module& noModule() { static const ptx::Module m; return m; }
-  static const ptx::Function& noFunction() { static const ptx::Function f; return f; }
+  static const ptx::Module& noModule() {
+    static const ptx::Module m;
+    return m;
+  }
+  static const ptx::Function& noFunction() {
+    static const ptx::Function f;
+    return f;
+  }
   llvm::Value* slot(llvm::Value* base, uint32_t i) { return b.CreateConstGEP1_64(b.getInt64Ty(), base, i * 32); }
   llvm::Value* load(llvm::Value* base, uint32_t i) {
     return b.CreateAlignedLoad(form(b.getInt64Ty()), slot(base, i), llvm::Align(8));
@@ -272,8 +285,10 @@ std::vector<Slots> run(const Form& form, Machine machine, const std::vector<Slot
         in[s * 32 + lane] = inputs[std::min(base + lane, inputs.size() - 1)][s];
         out[s * 32 + lane] = 0;
       }
-    if (vector) code(in, out);
-    else for (unsigned lane = 0; lane < 32; ++lane) code(in + lane, out + lane);
+    if (vector)
+      code(in, out);
+    else
+      for (unsigned lane = 0; lane < 32; ++lane) code(in + lane, out + lane);
     for (unsigned lane = 0; lane < 32 && base + lane < inputs.size(); ++lane)
       for (unsigned s = 0; s < kSlots; ++s) results[base + lane][s] = out[s * 32 + lane];
   }

@@ -5,7 +5,7 @@
 
 namespace sonde::test {
 
-uint64_t nextRandom(uint64_t& state) {   // splitmix64
+uint64_t nextRandom(uint64_t& state) {  // splitmix64
   uint64_t z = state += 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
@@ -66,15 +66,15 @@ std::vector<uint64_t> edgesF64() {
 }
 
 std::vector<uint64_t> edgesF16() {
-  return {0x0000, 0x8000, 0x0001, 0x8001, 0x03ff, 0x0400, 0x8401, 0x1400, 0x37ff, 0x3800, 0x3bff, 0x3c00,
-          0xbc00, 0x3c01, 0x3e00, 0x4000, 0xc200, 0x4248, 0x63ff, 0x7800, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00, 0xfe01};
+  return {0x0000, 0x8000, 0x0001, 0x8001, 0x03ff, 0x0400, 0x8401, 0x1400, 0x37ff, 0x3800, 0x3bff, 0x3c00, 0xbc00,
+          0x3c01, 0x3e00, 0x4000, 0xc200, 0x4248, 0x63ff, 0x7800, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00, 0xfe01};
 }
 
 std::vector<uint64_t> edgesBf16() {
-  return {0x0000, 0x8000, 0x0001, 0x8001, 0x007f, 0x0080, 0x8081, 0x1f80, 0x2f81, 0x3eff, 0x3f00, 0x3f7f, 0x3f80,
-          0xbf80, 0x3f81, 0x3fc0, 0x4000, 0xc040, 0x4049, 0x4f00, 0x7e80, 0x7f7f, 0xff7f, 0x7f80, 0xff80, 0x7fc0, 0xffc1};
+  return {0x0000, 0x8000, 0x0001, 0x8001, 0x007f, 0x0080, 0x8081, 0x1f80, 0x2f81,
+          0x3eff, 0x3f00, 0x3f7f, 0x3f80, 0xbf80, 0x3f81, 0x3fc0, 0x4000, 0xc040,
+          0x4049, 0x4f00, 0x7e80, 0x7f7f, 0xff7f, 0x7f80, 0xff80, 0x7fc0, 0xffc1};
 }
-
 
 namespace {
 
@@ -83,7 +83,7 @@ std::vector<uint64_t> edgesOf(const std::string& kind) {
   if (kind == "u8" || kind == "s8") {
     std::vector<uint64_t> v;
     for (uint64_t i = 0; i < 256; i += 5) v.push_back(i);
-    v.insert(v.end(), {0x7f, 0x80, 0x81, 0xfe, 0xff, 0x1234, 0xff80, 0xabff});   // upper bits are not the operand's
+    v.insert(v.end(), {0x7f, 0x80, 0x81, 0xfe, 0xff, 0x1234, 0xff80, 0xabff});  // upper bits are not the operand's
     return v;
   }
   if (kind == "f16") return edgesF16();
@@ -91,10 +91,11 @@ std::vector<uint64_t> edgesOf(const std::string& kind) {
   if (kind == "f32") return edgesF32();
   if (kind == "f64") return edgesF64();
   if (kind == "n32")
-    return {0, 1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 20, 24, 30, 31, 32, 33, 40, 48, 62, 63, 64, 65, 127, 128,
-            254, 255, 256, 257, 0x120, 0x7fffffff, 0x80000000, 0xffffffff};
+    return {0,  1,  2,  3,  4,  5,  7,  8,   9,   12,  15,  16,  17,  20,    24,         30,         31,        32,
+            33, 40, 48, 62, 63, 64, 65, 127, 128, 254, 255, 256, 257, 0x120, 0x7fffffff, 0x80000000, 0xffffffff};
   if (kind == "lane") return {0, 1, 2, 5, 15, 16, 17, 30, 31};
-  if (kind == "offset") return {0, 1, 2, 3, 4, 8, 16, 31, 32, 33, 0xffffffff, 0xfffffffe, 0xfffffffc, 0xfffffff0, 0xffffffe0};
+  if (kind == "offset")
+    return {0, 1, 2, 3, 4, 8, 16, 31, 32, 33, 0xffffffff, 0xfffffffe, 0xfffffffc, 0xfffffff0, 0xffffffe0};
   if (kind == "f16x2" || kind == "bf16x2") {
     const auto half = kind == "f16x2" ? edgesF16() : edgesBf16();
     std::vector<uint64_t> v;
@@ -170,8 +171,10 @@ std::vector<Slots> goldenInputs(const std::string& line) {
       const auto edges = edgesOf(inputs[n].kind);
       const uint64_t r = nextRandom(state);
       uint64_t& v = s[static_cast<size_t>(inputs[n].name - 'a')];
-      if (i < edgeCount) v = inputs.size() == 1 ? edges[i] : edges[r % edges.size()];
-      else v = randomOf(inputs[n].kind, r);
+      if (i < edgeCount)
+        v = inputs.size() == 1 ? edges[i] : edges[r % edges.size()];
+      else
+        v = randomOf(inputs[n].kind, r);
     }
     s[6] = nextRandom(state) & 1;
     all.push_back(s);
@@ -185,6 +188,8 @@ unsigned goldenBytes(const std::string& kind) {
   return kind.ends_with("64") ? 8 : 4;
 }
 
-bool goldenWritesCarry(const std::string& line) { return line.substr(0, line.find(' ')).find(".cc") != std::string::npos; }
+bool goldenWritesCarry(const std::string& line) {
+  return line.substr(0, line.find(' ')).find(".cc") != std::string::npos;
+}
 
 }  // namespace sonde::test

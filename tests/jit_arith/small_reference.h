@@ -49,7 +49,7 @@ class SmallReference {
     const uint32_t sign = negative ? 1u << (bits_ - 1) : 0;
     if (v != v) return nan_;
     const Exact magnitude = v < 0 ? -v : v;
-    const int outward = negative ? -rest : rest;   // of the magnitude
+    const int outward = negative ? -rest : rest;  // of the magnitude
     const auto last = static_cast<uint32_t>(values_.size() - 1);
     if (magnitude > static_cast<Exact>(1.7e308)) return sign | (satfinite ? last : hasInfinity_ ? infinity_ : nan_);
     // Below: the largest value not above the magnitude.
@@ -59,7 +59,8 @@ class SmallReference {
     if (static_cast<Exact>(values_[below]) == magnitude && outward < 0) --below;
     const Exact low = values_[below];
     // Beyond the last value the next one would follow at the same distance.
-    const Exact high = below < last ? static_cast<Exact>(values_[below + 1]) : low + (low - static_cast<Exact>(values_[last - 1]));
+    const Exact high =
+        below < last ? static_cast<Exact>(values_[below + 1]) : low + (low - static_cast<Exact>(values_[last - 1]));
     const bool exact = low == magnitude && outward == 0;
     bool up = false;
     if (!exact) {
@@ -87,9 +88,21 @@ class SmallReference {
   uint32_t infinity_ = 0, nan_ = 0;
 };
 
-inline const SmallReference& f16Reference() { static const SmallReference r(5, 10, true); return r; }
-inline const SmallReference& bf16Reference() { static const SmallReference r(8, 7, true); return r; }
-inline const SmallReference& e4m3Reference() { static const SmallReference r(4, 3, false); return r; }
-inline const SmallReference& e5m2Reference() { static const SmallReference r(5, 2, true); return r; }
+inline const SmallReference& f16Reference() {
+  static const SmallReference r(5, 10, true);
+  return r;
+}
+inline const SmallReference& bf16Reference() {
+  static const SmallReference r(8, 7, true);
+  return r;
+}
+inline const SmallReference& e4m3Reference() {
+  static const SmallReference r(4, 3, false);
+  return r;
+}
+inline const SmallReference& e5m2Reference() {
+  static const SmallReference r(5, 2, true);
+  return r;
+}
 
 }  // namespace sonde::test

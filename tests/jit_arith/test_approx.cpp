@@ -55,7 +55,7 @@ void within(const std::string& mnemonic, const std::vector<Slots>& inputs, Real 
         ASSERT_EQ(got[i][0], 0x7fffffffu) << mnemonic << " of " << floatOf(inputs[i][0]);
         continue;
       }
-      if (static_cast<double>(static_cast<float>(want)) == have) continue;   // also infinities
+      if (static_cast<double>(static_cast<float>(want)) == have) continue;  // also infinities
       const double error = std::fabs(have - want) / (absolute + relative * std::fabs(want) + 0x1p-149);
       if (!(error <= worst)) {
         worst = error;
@@ -95,8 +95,10 @@ TEST(JitApprox, SineAndCosine) {
       const auto inputs = everyExponent();
       const auto got = run({f, "D a"}, m, inputs);
       for (size_t i = 0; i < inputs.size(); ++i)
-        if (std::isfinite(floatOf(inputs[i][0]))) ASSERT_LE(std::fabs(floatOf(got[i][0])), 1.0000002f) << f;
-        else ASSERT_EQ(got[i][0], 0x7fffffffu);
+        if (std::isfinite(floatOf(inputs[i][0])))
+          ASSERT_LE(std::fabs(floatOf(got[i][0])), 1.0000002f) << f;
+        else
+          ASSERT_EQ(got[i][0], 0x7fffffffu);
     }
 }
 
@@ -123,13 +125,14 @@ TEST(JitApprox, EveryHalf) {
     for (Machine m : kMachines) {
       const auto got = run({h.mnemonic, "D a"}, m, inputs);
       for (size_t i = 0; i < inputs.size(); ++i) {
-        const double want = h.f(h.format.value(static_cast<uint32_t>(i))), have = h.format.value(static_cast<uint32_t>(got[i][0]));
+        const double want = h.f(h.format.value(static_cast<uint32_t>(i))),
+                     have = h.format.value(static_cast<uint32_t>(got[i][0]));
         if (std::isnan(want)) {
           ASSERT_EQ(got[i][0], h.format.nanCode()) << h.mnemonic << " of " << i;
           continue;
         }
         if (h.format.round(want, std::signbit(want), Mode::nearest) == got[i][0]) continue;
-        if (want < 0x1p-126 && have == 0) continue;   // bf16 flushes
+        if (want < 0x1p-126 && have == 0) continue;  // bf16 flushes
         ASSERT_LE(std::fabs(have - want), h.absolute + h.relative * std::fabs(want)) << h.mnemonic << " of code " << i;
       }
     }

@@ -58,7 +58,7 @@ void checkRounding(const std::string& type, const std::vector<uint64_t>& edges,
     char op;
     unsigned operands;
   };
-  constexpr Op ops[] = {{"add", '+', 2}, {"sub", '-', 2}, {"mul", '*', 2}, {"div", '/', 2},
+  constexpr Op ops[] = {{"add", '+', 2}, {"sub", '-', 2},  {"mul", '*', 2}, {"div", '/', 2},
                         {"fma", 'f', 3}, {"sqrt", 's', 1}, {"rcp", 'r', 1}};
   const Equal equal = [](uint64_t got, uint64_t want) {
     const T g = as<T>(got), w = as<T>(want);
@@ -66,13 +66,19 @@ void checkRounding(const std::string& type, const std::vector<uint64_t>& edges,
     return got == want;
   };
   for (const Op& op : ops) {
-    std::vector<uint64_t> some;   // every other edge where there are three operands
+    std::vector<uint64_t> some;  // every other edge where there are three operands
     for (size_t i = 0; i < edges.size(); i += op.operands == 3 ? 2 : 1) some.push_back(edges[i]);
     const auto inputs = combine(std::vector<std::vector<uint64_t>>(op.operands, some), 4000, shape);
     for (const Named& m : kModes)
-      check({std::string(op.name) + "." + m.name + "." + type, op.operands == 3 ? "D a b c" : op.operands == 2 ? "D a b" : "D a"},
-            inputs, [&](const Slots& s) { return Slots{bitsOf(compute<T>(op.op, m.mode, as<T>(s[0]), as<T>(s[1]), as<T>(s[2])))}; },
-            equal);
+      check(
+          {std::string(op.name) + "." + m.name + "." + type, op.operands == 3   ? "D a b c"
+                                                             : op.operands == 2 ? "D a b"
+                                                                                : "D a"},
+          inputs,
+          [&](const Slots& s) {
+            return Slots{bitsOf(compute<T>(op.op, m.mode, as<T>(s[0]), as<T>(s[1]), as<T>(s[2])))};
+          },
+          equal);
   }
 }
 
@@ -92,13 +98,18 @@ TEST(JitFloat, SingleFromDoubleInEveryRounding) {
     return (r & 0x800fffffffffffff) | (1023 - 160 + (r * 0x9e3779b97f4a7c15u >> 55) % 320) << 52;
   });
   for (const Named& m : kModes)
-    check({std::string("cvt.") + m.name + ".f32.f64", "D a"}, inputs, [&](const Slots& s) {
-      volatile double d = as<double>(s[0]);
-      std::fesetround(m.mode);
-      volatile float f = static_cast<float>(d);
-      std::fesetround(FE_TONEAREST);
-      return Slots{bitsOf<float>(f)};
-    }, [](uint64_t got, uint64_t want) { return got == want || (std::isnan(as<float>(got)) && std::isnan(as<float>(want))); });
+    check(
+        {std::string("cvt.") + m.name + ".f32.f64", "D a"}, inputs,
+        [&](const Slots& s) {
+          volatile double d = as<double>(s[0]);
+          std::fesetround(m.mode);
+          volatile float f = static_cast<float>(d);
+          std::fesetround(FE_TONEAREST);
+          return Slots{bitsOf<float>(f)};
+        },
+        [](uint64_t got, uint64_t want) {
+          return got == want || (std::isnan(as<float>(got)) && std::isnan(as<float>(want)));
+        });
 }
 
 TEST(JitFloat, IntegersToFloatsInEveryRounding) {
@@ -110,19 +121,20 @@ TEST(JitFloat, IntegersToFloatsInEveryRounding) {
     });
     for (const Named& m : kModes)
       for (const bool toDouble : {false, true})
-        check({std::string("cvt.") + m.name + (toDouble ? ".f64." : ".f32.") + type, "D a"}, inputs, [&](const Slots& s) {
-          // 64 fraction bits hold every operand exactly.
-          volatile long double v = !isSigned ? static_cast<long double>(s[0])
-                                   : wide    ? static_cast<long double>(static_cast<int64_t>(s[0]))
-                                             : static_cast<long double>(static_cast<int32_t>(s[0]));
-          std::fesetround(m.mode);
-          volatile float f = static_cast<float>(v);
-          volatile double d = static_cast<double>(v);
-          std::fesetround(FE_TONEAREST);
-          // An exact zero is positive in every mode.
-          if (v == 0) return Slots{0};
-          return Slots{toDouble ? bitsOf<double>(d) : bitsOf<float>(f)};
-        });
+        check({std::string("cvt.") + m.name + (toDouble ? ".f64." : ".f32.") + type, "D a"}, inputs,
+              [&](const Slots& s) {
+                // 64 fraction bits hold every operand exactly.
+                volatile long double v = !isSigned ? static_cast<long double>(s[0])
+                                         : wide    ? static_cast<long double>(static_cast<int64_t>(s[0]))
+                                                   : static_cast<long double>(static_cast<int32_t>(s[0]));
+                std::fesetround(m.mode);
+                volatile float f = static_cast<float>(v);
+                volatile double d = static_cast<double>(v);
+                std::fesetround(FE_TONEAREST);
+                // An exact zero is positive in every mode.
+                if (v == 0) return Slots{0};
+                return Slots{toDouble ? bitsOf<double>(d) : bitsOf<float>(f)};
+              });
   }
 }
 

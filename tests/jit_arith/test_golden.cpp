@@ -28,8 +28,10 @@ Form formOf(const std::string& line) {
   form.mnemonic = line.substr(0, blank);
   bool inKind = false;
   for (char ch : line.substr(blank + 1)) {
-    if (ch == ':') inKind = true;
-    else if (std::string(" |},").find(ch) != std::string::npos) inKind = false;
+    if (ch == ':')
+      inKind = true;
+    else if (std::string(" |},").find(ch) != std::string::npos)
+      inKind = false;
     if (!inKind) form.operands += ch;
   }
   return form;
@@ -45,7 +47,7 @@ double asDouble(uint64_t bits, const std::string& kind) {
   if (kind.starts_with("f16")) {
     const int exponent = static_cast<int>(bits >> 10 & 31);
     const double fraction = static_cast<double>(bits & 1023) / 1024;
-    const double magnitude = exponent == 31 ? (fraction == 0 ? INFINITY : NAN)
+    const double magnitude = exponent == 31  ? (fraction == 0 ? INFINITY : NAN)
                              : exponent == 0 ? std::ldexp(fraction, -14)
                                              : std::ldexp(1 + fraction, exponent - 15);
     return bits & 0x8000 ? -magnitude : magnitude;
@@ -71,12 +73,12 @@ struct Bound {
 };
 // Each is the sum of the bound PTX states for the card and ours.
 constexpr Bound kBounds[] = {
-    {"div.approx", 0x1p-21, 0},      {"div.full", 0x1p-21, 0},        {"rcp.approx.ftz.f64", 0x1p-19, 0},
-    {"rcp.approx", 0x1p-22, 0},      {"sqrt.approx", 0x1p-22, 0},     {"rsqrt.approx.f64", 0x1p-21, 0},
-    {"rsqrt.approx.ftz.f64", 0x1p-19, 0}, {"rsqrt.approx", 0x1p-21, 0}, {"sin.approx", 0, 0x1p-20},
-    {"cos.approx", 0, 0x1p-20},      {"lg2.approx", 0x1p-21, 0x1p-21}, {"ex2.approx.f32", 0x1p-21, 0},
-    {"ex2.approx.ftz.f32", 0x1p-21, 0}, {"tanh.approx.f32", 0x1p-10, 0}, {"ex2.approx", 0x1p-6, 0x1p-23},
-    {"tanh.approx.f16", 0, 0x1p-9},  {"tanh.approx.bf16", 0, 0x1p-7},
+    {"div.approx", 0x1p-21, 0},           {"div.full", 0x1p-21, 0},         {"rcp.approx.ftz.f64", 0x1p-19, 0},
+    {"rcp.approx", 0x1p-22, 0},           {"sqrt.approx", 0x1p-22, 0},      {"rsqrt.approx.f64", 0x1p-21, 0},
+    {"rsqrt.approx.ftz.f64", 0x1p-19, 0}, {"rsqrt.approx", 0x1p-21, 0},     {"sin.approx", 0, 0x1p-20},
+    {"cos.approx", 0, 0x1p-20},           {"lg2.approx", 0x1p-21, 0x1p-21}, {"ex2.approx.f32", 0x1p-21, 0},
+    {"ex2.approx.ftz.f32", 0x1p-21, 0},   {"tanh.approx.f32", 0x1p-10, 0},  {"ex2.approx", 0x1p-6, 0x1p-23},
+    {"tanh.approx.f16", 0, 0x1p-9},       {"tanh.approx.bf16", 0, 0x1p-7},
 };
 
 class JitGolden : public testing::TestWithParam<Machine> {};
@@ -88,7 +90,7 @@ TEST_P(JitGolden, H200) {
   const std::string results = readAll(directory + "/h200.bin");
   ASSERT_FALSE(results.empty());
   size_t position = 0, compared = 0, formCount = 0;
-  std::map<std::string, std::pair<double, double>> distances;   // largest relative, absolute
+  std::map<std::string, std::pair<double, double>> distances;  // largest relative, absolute
 
   for (std::string line; std::getline(forms, line); ++formCount) {
     const std::vector<Slots> inputs = goldenInputs(line);

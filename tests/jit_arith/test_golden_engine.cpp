@@ -17,7 +17,7 @@ using test::GoldenOperand;
 using test::kSlots;
 using test::Slots;
 
-constexpr size_t kShares = 4;   // so that the parts run side by side
+constexpr size_t kShares = 4;  // so that the parts run side by side
 class GoldenKernels : public testing::TestWithParam<size_t> {};
 
 bool isNan64(uint64_t bits) { return (bits & 0x7fffffffffffffff) > 0x7ff0000000000000; }
@@ -29,7 +29,7 @@ TEST_P(GoldenKernels, H200) {
   const std::string results{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   struct Form {
     std::string line;
-    size_t at;   // of its results
+    size_t at;  // of its results
   };
   std::vector<Form> forms;
   std::string ptx = test::goldenModuleHeader();
@@ -60,7 +60,8 @@ TEST_P(GoldenKernels, H200) {
         in[s * n + i] = inputs[i][s];
         out[s * n + i] = 0;
       }
-    const LaunchOutcome outcome = kernels.run("f" + std::to_string(f), {(n + 127) / 128}, {128}, in.address, out.address, n);
+    const LaunchOutcome outcome =
+        kernels.run("f" + std::to_string(f), {(n + 127) / 128}, {128}, in.address, out.address, n);
     ASSERT_EQ(outcome.error, 0) << line << ": " << outcome.message;
     size_t at = forms[f].at;
     auto compare = [&](unsigned slot, unsigned bytes, bool isDouble) {

@@ -65,7 +65,8 @@ TEST(JitInteger, AddSubMinMax) {
 TEST(JitInteger, Multiply) {
   for (const Type& t : kTypes) {
     const std::string s = t.name;
-    checkBinary("mul.lo." + s, t, [](i128 x, i128 y) { return static_cast<i128>(static_cast<u128>(x) * static_cast<u128>(y)); });
+    checkBinary("mul.lo." + s, t,
+                [](i128 x, i128 y) { return static_cast<i128>(static_cast<u128>(x) * static_cast<u128>(y)); });
     checkBinary("mul.hi." + s, t, [&](i128 x, i128 y) {
       if (!t.isSigned) return static_cast<i128>((static_cast<u128>(x) * static_cast<u128>(y)) >> t.bits);
       return (x * y) >> t.bits;
@@ -77,7 +78,9 @@ TEST(JitInteger, Multiply) {
 TEST(JitInteger, MultiplyAdd) {
   for (const Type& t : kTypes) {
     const std::string s = t.name;
-    auto product = [&](const Slots& v) { return static_cast<u128>(number(v[0], t)) * static_cast<u128>(number(v[1], t)); };
+    auto product = [&](const Slots& v) {
+      return static_cast<u128>(number(v[0], t)) * static_cast<u128>(number(v[1], t));
+    };
     auto high = [&](const Slots& v) {
       return t.isSigned ? static_cast<u128>(static_cast<i128>(product(v)) >> t.bits) : product(v) >> t.bits;
     };
@@ -136,9 +139,8 @@ TEST(JitInteger, Divide) {
   const auto inputs = combine({edgesInt(32)}, 100);
   check({"div.u32", "D a #7"}, inputs, [](const Slots& v) { return Slots{cut(v[0], 32) / 7}; });
   check({"div.u32", "D a #0"}, inputs, [](const Slots&) { return Slots{0xffffffff}; });
-  check({"rem.s32", "D a #-7"}, inputs, [](const Slots& v) {
-    return Slots{cut(static_cast<u128>(number(v[0], kS32) % -7), 32)};
-  });
+  check({"rem.s32", "D a #-7"}, inputs,
+        [](const Slots& v) { return Slots{cut(static_cast<u128>(number(v[0], kS32) % -7), 32)}; });
 }
 
 TEST(JitInteger, AbsNegSad) {
@@ -165,8 +167,10 @@ TEST(JitInteger, PairsOfSixteenBits) {
     };
     const auto inputs = combine({edgesInt(32), edgesInt(32)}, 2000);
     check({"add." + s, "D a b"}, inputs, [&](const Slots& v) { return both(v, [](i128 x, i128 y) { return x + y; }); });
-    check({"min." + s, "D a b"}, inputs, [&](const Slots& v) { return both(v, [](i128 x, i128 y) { return std::min(x, y); }); });
-    check({"max." + s, "D a b"}, inputs, [&](const Slots& v) { return both(v, [](i128 x, i128 y) { return std::max(x, y); }); });
+    check({"min." + s, "D a b"}, inputs,
+          [&](const Slots& v) { return both(v, [](i128 x, i128 y) { return std::min(x, y); }); });
+    check({"max." + s, "D a b"}, inputs,
+          [&](const Slots& v) { return both(v, [](i128 x, i128 y) { return std::max(x, y); }); });
   }
   const auto inputs = combine({edgesInt(32), edgesInt(32)}, 2000);
   check({"max.relu.s16x2", "D a b"}, inputs, [](const Slots& v) {
@@ -182,7 +186,7 @@ TEST(JitInteger, CarryChain) {
   for (unsigned bits : {32u, 64u}) {
     const std::string s = bits == 32 ? "u32" : "u64";
     std::vector<Slots> inputs = threeInputs(bits == 32 ? kU32 : kTypes[2]);
-    for (size_t i = 0, n = inputs.size(); i < n; ++i) {   // both values of the flag
+    for (size_t i = 0, n = inputs.size(); i < n; ++i) {  // both values of the flag
       inputs.push_back(inputs[i]);
       inputs.back()[6] ^= 1;
     }
@@ -230,8 +234,8 @@ TEST(JitInteger, DotProducts) {
       check({std::string("dp2a.") + (high ? "hi" : "lo") + types, "D a b c"}, inputs, [&](const Slots& v) {
         i128 sum = v[2];
         for (unsigned i = 0; i < 2; ++i)
-          sum += number(v[0] >> (16 * i), {"", 16, signedA}) *
-                 number(v[1] >> (8 * i + (high ? 16 : 0)), {"", 8, signedB});
+          sum +=
+              number(v[0] >> (16 * i), {"", 16, signedA}) * number(v[1] >> (8 * i + (high ? 16 : 0)), {"", 8, signedB});
         return Slots{cut(static_cast<u128>(sum), 32)};
       });
   }

@@ -26,10 +26,16 @@ float floatOf(uint64_t bits) {
 struct Half {
   const char* name;
   const SmallReference& reference;
-  unsigned shift;   // of its neighbours' distance in f32 bits
+  unsigned shift;  // of its neighbours' distance in f32 bits
 };
-const Half& f16() { static const Half h{"f16", f16Reference(), 13}; return h; }
-const Half& bf16() { static const Half h{"bf16", bf16Reference(), 16}; return h; }
+const Half& f16() {
+  static const Half h{"f16", f16Reference(), 13};
+  return h;
+}
+const Half& bf16() {
+  static const Half h{"bf16", bf16Reference(), 16};
+  return h;
+}
 
 struct Named {
   const char* name;
@@ -115,8 +121,9 @@ TEST(JitSmallFloat, EightBitFormatsFromEveryHalf) {
 uint32_t fusedReference(const SmallReference& r, uint32_t x, uint32_t y, uint32_t z, bool hasAddend) {
   const double a = r.value(x), b = r.value(y), c = hasAddend ? r.value(z) : -0.0;
   if (std::isnan(a) || std::isnan(b) || std::isnan(c)) return r.nanCode();
-  const double plain = std::fma(a, b, c);   // for infinities and the signs of zeros
-  if (!std::isfinite(a) || !std::isfinite(b) || !std::isfinite(c)) return r.round(plain, std::signbit(plain), Mode::nearest);
+  const double plain = std::fma(a, b, c);  // for infinities and the signs of zeros
+  if (!std::isfinite(a) || !std::isfinite(b) || !std::isfinite(c))
+    return r.round(plain, std::signbit(plain), Mode::nearest);
   const Exact p = static_cast<Exact>(a) * static_cast<Exact>(b), q = c;
   if (!hasAddend) return r.round(p, std::signbit(a) != std::signbit(b), Mode::nearest);
   const Exact sum = p + q, qPart = sum - p, pPart = sum - qPart;
@@ -140,13 +147,11 @@ TEST(JitSmallFloat, ArithmeticRoundsOnce) {
     check({"fma.rn." + t, "D a b c"}, inputs, [&](const Slots& s) {
       return Slots{fusedReference(h->reference, s[0] & 0xffff, s[1] & 0xffff, s[2] & 0xffff, true)};
     });
-    check({"mul.rn." + t, "D a b"}, inputs, [&](const Slots& s) {
-      return Slots{fusedReference(h->reference, s[0] & 0xffff, s[1] & 0xffff, 0, false)};
-    });
+    check({"mul.rn." + t, "D a b"}, inputs,
+          [&](const Slots& s) { return Slots{fusedReference(h->reference, s[0] & 0xffff, s[1] & 0xffff, 0, false)}; });
     const uint32_t one = h == &f16() ? 0x3c00 : 0x3f80;
-    check({"add.rn." + t, "D a b"}, inputs, [&](const Slots& s) {
-      return Slots{fusedReference(h->reference, s[0] & 0xffff, one, s[1] & 0xffff, true)};
-    });
+    check({"add.rn." + t, "D a b"}, inputs,
+          [&](const Slots& s) { return Slots{fusedReference(h->reference, s[0] & 0xffff, one, s[1] & 0xffff, true)}; });
     check({"sub.rn." + t, "D a b"}, inputs, [&](const Slots& s) {
       return Slots{fusedReference(h->reference, s[1] & 0xffff, one | 0x8000, s[0] & 0xffff, true)};
     });

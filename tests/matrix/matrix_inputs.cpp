@@ -7,7 +7,7 @@ namespace sonde::test {
 
 namespace {
 
-uint64_t nextRandom(uint64_t& state) {   // splitmix64
+uint64_t nextRandom(uint64_t& state) {  // splitmix64
   uint64_t z = state += 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
@@ -24,7 +24,7 @@ Layout layoutOf(const std::string& t) {
   if (t == "e4m3") return {4, 3};
   if (t == "e5m2") return {5, 2};
   if (t == "f64") return {11, 52};
-  return {8, 23};   // f32, tf32
+  return {8, 23};  // f32, tf32
 }
 
 // One element's code: the tests differ in how exponents spread.
@@ -34,19 +34,19 @@ uint64_t floatCode(const std::string& t, unsigned test, unsigned part, uint64_t 
   const uint64_t fraction = r & ((uint64_t{1} << f) - 1), sign = (r >> 63) << (e + f), pick = (r >> 53) & 0x1ff;
   auto code = [&](uint64_t exponent) { return sign | exponent << f | fraction; };
   switch (test) {
-    case 0: {   // -4 ... 4 in quarters at most: every product and sum is exact
-      const uint64_t steps = pick % 5;   // 0, 1, 2, 3, 4
+    case 0: {                           // -4 ... 4 in quarters at most: every product and sum is exact
+      const uint64_t steps = pick % 5;  // 0, 1, 2, 3, 4
       if (steps == 0) return sign;
       const uint64_t exponent = steps >= 4 ? bias + 2 : steps >= 2 ? bias + 1 : bias;
       return sign | exponent << f | (steps == 3 ? uint64_t{1} << (f - 1) : 0);
     }
     case 1: return code(bias - 1 + pick % 3);
     case 2: return code(bias - 3 + pick % 6);
-    case 3: return code(bias - (bias < 8 ? 5 : 10) + pick % (bias < 8 ? 10 : bias < 16 ? 14 : 20));   // wide
-    case 4:   // a large addend against small products
+    case 3: return code(bias - (bias < 8 ? 5 : 10) + pick % (bias < 8 ? 10 : bias < 16 ? 14 : 20));  // wide
+    case 4:  // a large addend against small products
       return code(part == 2 ? bias + (bias < 8 ? 4 : 11) : bias - 1 + pick % 3);
-    case 5: return code(pick % 3 == 0 ? 0 : pick % 4);   // subnormals and the smallest normals
-    case 6:   // a few infinities and NaNs
+    case 5: return code(pick % 3 == 0 ? 0 : pick % 4);  // subnormals and the smallest normals
+    case 6:                                             // a few infinities and NaNs
       if (pick < 4) return sign | top << f;
       if (pick < 6) return top << f | uint64_t{1} << (f - 1);
       return code(bias - 1 + pick % 3);

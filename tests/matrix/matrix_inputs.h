@@ -10,12 +10,12 @@
 
 namespace sonde::test {
 
-inline constexpr unsigned kMatrixTests = 8;   // per form: small integers, ordinary, wide, special values ...
+inline constexpr unsigned kMatrixTests = 8;  // per form: small integers, ordinary, wide, special values ...
 
 struct MatrixForm {
   std::string mnemonic;
   unsigned m = 0, n = 0, k = 0;
-  std::string types[4];          // a b c d
+  std::string types[4];  // a b c d
   unsigned registers[4] = {};
   bool satfinite = false, andPopc = false, columnA = false, rowB = false;
 

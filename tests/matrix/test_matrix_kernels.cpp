@@ -8,7 +8,7 @@
 namespace sonde::softgpu::exec {
 namespace {
 
-uint16_t half(int v) {   // small integers
+uint16_t half(int v) {  // small integers
   if (v == 0) return 0;
   const unsigned sign = v < 0 ? 0x8000 : 0, m = static_cast<unsigned>(std::abs(v));
   const int e = 31 - __builtin_clz(m);
@@ -24,7 +24,7 @@ std::string names(const char* prefix, unsigned count) {
 
 struct Wmma {
   unsigned m, n, k;
-  std::string a, b, c;           // element types
+  std::string a, b, c;  // element types
   unsigned registersA, registersB, registersC;
   std::string layoutA, layoutB, layoutC;
 };
@@ -44,21 +44,22 @@ std::string wmmaKernel(const Wmma& w) {
 .visible .entry product(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d)
 {
   .reg .b64 %rd<8>;
-  .reg .)" + abReg + " %a<" + std::to_string(w.registersA) + ">, %b<" + std::to_string(w.registersB) + ">;\n  .reg ." +
+  .reg .)" +
+         abReg + " %a<" + std::to_string(w.registersA) + ">, %b<" + std::to_string(w.registersB) + ">;\n  .reg ." +
          cReg + " %c<" + std::to_string(w.registersC) + R"(>;
   ld.param.u64 %rd1, [a];
   ld.param.u64 %rd2, [b];
   ld.param.u64 %rd3, [c];
   ld.param.u64 %rd4, [d];
-  wmma.load.a.sync.aligned.)" + w.layoutA + "." + shape + ".global." + w.a + " " + names("%a", w.registersA) +
-         ", [%rd1], " + std::to_string(strideA) + ";\n  wmma.load.b.sync.aligned." + w.layoutB + "." + shape +
-         ".global." + w.b + " " + names("%b", w.registersB) + ", [%rd2], " + std::to_string(strideB) +
-         ";\n  wmma.load.c.sync.aligned." + w.layoutC + "." + shape + ".global." + w.c + " " +
-         names("%c", w.registersC) + ", [%rd3], " + std::to_string(strideC) + ";\n  wmma.mma.sync.aligned." +
-         w.layoutA + "." + w.layoutB + "." + shape + "." + types + " " + names("%c", w.registersC) + ", " +
-         names("%a", w.registersA) + ", " + names("%b", w.registersB) + ", " + names("%c", w.registersC) +
-         ";\n  wmma.store.d.sync.aligned." + w.layoutC + "." + shape + ".global." + w.c + " [%rd4], " +
-         names("%c", w.registersC) + ", " + std::to_string(strideC) + ";\n  ret;\n}\n";
+  wmma.load.a.sync.aligned.)" +
+         w.layoutA + "." + shape + ".global." + w.a + " " + names("%a", w.registersA) + ", [%rd1], " +
+         std::to_string(strideA) + ";\n  wmma.load.b.sync.aligned." + w.layoutB + "." + shape + ".global." + w.b + " " +
+         names("%b", w.registersB) + ", [%rd2], " + std::to_string(strideB) + ";\n  wmma.load.c.sync.aligned." +
+         w.layoutC + "." + shape + ".global." + w.c + " " + names("%c", w.registersC) + ", [%rd3], " +
+         std::to_string(strideC) + ";\n  wmma.mma.sync.aligned." + w.layoutA + "." + w.layoutB + "." + shape + "." +
+         types + " " + names("%c", w.registersC) + ", " + names("%a", w.registersA) + ", " + names("%b", w.registersB) +
+         ", " + names("%c", w.registersC) + ";\n  wmma.store.d.sync.aligned." + w.layoutC + "." + shape + ".global." +
+         w.c + " [%rd4], " + names("%c", w.registersC) + ", " + std::to_string(strideC) + ";\n  ret;\n}\n";
 }
 
 template <class A, class C>
@@ -76,7 +77,8 @@ void checkWmma(const Wmma& w, A (*toA)(int), C (*toC)(int)) {
   for (unsigned k = 0; k < w.k; ++k)
     for (unsigned n = 0; n < w.n; ++n) b[at(w.layoutB, k, n, w.k, w.n)] = toA(vb(k, n));
   for (unsigned r = 0; r < w.m; ++r)
-    for (unsigned n = 0; n < w.n; ++n) c[at(w.layoutC, r, n, w.m, w.n)] = toC(static_cast<int>(r) - static_cast<int>(n));
+    for (unsigned n = 0; n < w.n; ++n)
+      c[at(w.layoutC, r, n, w.m, w.n)] = toC(static_cast<int>(r) - static_cast<int>(n));
   const LaunchOutcome out = kernels.run("product", {1}, {32}, a.address, b.address, c.address, d.address);
   ASSERT_EQ(out.error, 0) << out.message;
   for (unsigned r = 0; r < w.m; ++r)
@@ -102,7 +104,8 @@ TEST(Wmma, HalfIntoSingleInEveryLayout) {
   for (const char* layoutA : {"row", "col"})
     for (const char* layoutB : {"row", "col"})
       for (const char* layoutC : {"row", "col"})
-        checkWmma<uint16_t, float>({16, 16, 16, "f16", "f16", "f32", 8, 8, 8, layoutA, layoutB, layoutC}, half, asFloat);
+        checkWmma<uint16_t, float>({16, 16, 16, "f16", "f16", "f32", 8, 8, 8, layoutA, layoutB, layoutC}, half,
+                                   asFloat);
 }
 
 TEST(Wmma, ShapesAndTypes) {
@@ -173,7 +176,7 @@ TEST(MatrixRows, LoadTransposeStore) {
     const unsigned row = l / 4, column = 2 * (l % 4);
     EXPECT_EQ(out[l], pair(8 * row + column, 8 * row + column + 1)) << l;
     EXPECT_EQ(out[32 + l], pair(192 + 8 * row + column, 192 + 8 * row + column + 1)) << l;
-    EXPECT_EQ(out[64 + l], pair(64 + 8 * column + row, 64 + 8 * (column + 1) + row)) << l;    // transposed
+    EXPECT_EQ(out[64 + l], pair(64 + 8 * column + row, 64 + 8 * (column + 1) + row)) << l;  // transposed
     EXPECT_EQ(out[96 + l], pair(64 + 8 * column + row, 64 + 8 * (column + 1) + row)) << l;
     // Matrix 2 transposed at byte 512: row 0, elements 6 and 7 are its (6, 0) and (7, 0).
     EXPECT_EQ(out[128 + l], pair(128 + 48, 128 + 56));

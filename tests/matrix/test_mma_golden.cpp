@@ -19,9 +19,9 @@ using softgpu::exec::MatrixType;
 
 MatrixType typeOf(const std::string& name) {
   static const std::map<std::string, MatrixType> types{
-      {"f16", MatrixType::f16}, {"bf16", MatrixType::bf16}, {"tf32", MatrixType::tf32}, {"f64", MatrixType::f64},
-      {"e4m3", MatrixType::e4m3}, {"e5m2", MatrixType::e5m2}, {"s8", MatrixType::s8}, {"u8", MatrixType::u8},
-      {"s4", MatrixType::s4}, {"u4", MatrixType::u4}, {"b1", MatrixType::b1}, {"f32", MatrixType::f32},
+      {"f16", MatrixType::f16},   {"bf16", MatrixType::bf16}, {"tf32", MatrixType::tf32}, {"f64", MatrixType::f64},
+      {"e4m3", MatrixType::e4m3}, {"e5m2", MatrixType::e5m2}, {"s8", MatrixType::s8},     {"u8", MatrixType::u8},
+      {"s4", MatrixType::s4},     {"u4", MatrixType::u4},     {"b1", MatrixType::b1},     {"f32", MatrixType::f32},
       {"s32", MatrixType::s32}};
   return types.at(name);
 }

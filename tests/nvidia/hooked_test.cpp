@@ -4,6 +4,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <cupti.h>
+#include <generated_cuda_meta.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,8 +16,6 @@
 #include <string>
 #include <thread>
 #include <vector>
-
-#include <generated_cuda_meta.h>
 
 namespace {
 
@@ -75,7 +74,9 @@ void completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
         records.kernels.push_back(*reinterpret_cast<CUpti_ActivityKernel10*>(record));
         records.kernelPlace[records.kernels.back().correlationId] = place;
         break;
-      case CUPTI_ACTIVITY_KIND_MEMCPY: records.copies.push_back(*reinterpret_cast<CUpti_ActivityMemcpy6*>(record)); break;
+      case CUPTI_ACTIVITY_KIND_MEMCPY:
+        records.copies.push_back(*reinterpret_cast<CUpti_ActivityMemcpy6*>(record));
+        break;
       case CUPTI_ACTIVITY_KIND_MEMSET: records.sets.push_back(*reinterpret_cast<CUpti_ActivityMemset4*>(record)); break;
       case CUPTI_ACTIVITY_KIND_DRIVER: records.driver.push_back(*reinterpret_cast<CUpti_ActivityAPI*>(record)); break;
       case CUPTI_ACTIVITY_KIND_RUNTIME: records.runtime.push_back(*reinterpret_cast<CUpti_ActivityAPI*>(record)); break;
@@ -296,8 +297,7 @@ TEST_F(Hooked, ThreadsLaunchAtOnceAndNothingIsLost) {
 }
 
 TEST_F(Hooked, ABufferHasTheExternalIdBeforeTheKernel) {
-  enable({CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_DRIVER,
-          CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION});
+  enable({CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION});
   load();
   CUcontext context;
   CHECK_CU(cuCtxGetCurrent(&context));

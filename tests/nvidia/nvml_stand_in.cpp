@@ -22,7 +22,9 @@ EXPORT nvmlDeviceGetHandleByPciBusId_v2(const char*, void** device) {
 EXPORT nvmlDeviceGetClockInfo(void*, unsigned type, unsigned* mhz) { return give(mhz, type == 1 ? 1200 : 2600); }
 EXPORT nvmlDeviceGetMaxClockInfo(void*, unsigned type, unsigned* mhz) { return give(mhz, type == 1 ? 1980 : 2600); }
 EXPORT nvmlDeviceGetDefaultApplicationsClock(void*, unsigned, unsigned* mhz) { return give(mhz, 1100); }
-EXPORT nvmlDeviceGetTemperature(void*, unsigned sensor, unsigned* c) { return sensor == 0 ? give(c, 41) : kNotSupported; }
+EXPORT nvmlDeviceGetTemperature(void*, unsigned sensor, unsigned* c) {
+  return sensor == 0 ? give(c, 41) : kNotSupported;
+}
 EXPORT nvmlDeviceGetPowerUsage(void*, unsigned* mw) { return give(mw, 123456); }
 EXPORT nvmlDeviceGetEnforcedPowerLimit(void*, unsigned* mw) { return give(mw, 700000); }
 EXPORT nvmlDeviceGetFanSpeed(void*, unsigned*) { return kNotSupported; }

@@ -158,9 +158,8 @@ TEST(Check, FeaturesNeedTheirVersionAndTarget) {
             ":9:1: error: 'redux.sync.add.u32' needs sm_80 or later; .target says sm_75\n");
   EXPECT_EQ(one("redux.sync.add.u32 %r1, %r2, -1;", "6.5", "sm_80"),
             ":9:1: error: 'redux.sync.add.u32' needs PTX ISA version 7.0 or later; .version says 6.5\n");
-  EXPECT_EQ(
-      one("wgmma.fence.sync.aligned;", "8.0", "sm_90"),
-      ":9:1: error: 'wgmma.fence.sync.aligned' exists on sm_90a only; .target says sm_90\n");
+  EXPECT_EQ(one("wgmma.fence.sync.aligned;", "8.0", "sm_90"),
+            ":9:1: error: 'wgmma.fence.sync.aligned' exists on sm_90a only; .target says sm_90\n");
   EXPECT_EQ(one("mov.u32 %r1, %cluster_ctarank;", "8.0", "sm_80"),
             ":9:14: error: '%cluster_ctarank' needs sm_90 or later; .target says sm_80\n");
   EXPECT_EQ(one("fma.rn.bf16 %h1, %h2, %h3, %h4;", "7.0", "sm_75"),

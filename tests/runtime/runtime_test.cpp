@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // libcudart on the software driver: registration, launches, memory, errors.
-#include <cstring>
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstring>
 #include <numeric>
 #include <thread>
 

@@ -26,8 +26,7 @@ void onCrash(int, siginfo_t* info, void*) {
 TEST_F(Coexistence, AProgramsHandlerGetsTrueCrashesOnly) {
   char* p = managed(kMiB);
   fill(p, kMiB, 1);
-  struct sigaction mine {
-  }, before{};
+  struct sigaction mine{}, before{};
   mine.sa_sigaction = onCrash;
   mine.sa_flags = SA_SIGINFO;
   ASSERT_EQ(0, sigaction(SIGSEGV, &mine, &before));

@@ -71,8 +71,8 @@ int main(int argc, char** argv) {
   const auto allocate = symbol<int (*)(Pointer*, size_t)>(cuda, "cuMemAlloc_v2");
   const auto toDevice = symbol<int (*)(Pointer, const void*, size_t)>(cuda, "cuMemcpyHtoD_v2");
   const auto toHost = symbol<int (*)(void*, Pointer, size_t)>(cuda, "cuMemcpyDtoH_v2");
-  const auto launch = symbol<int (*)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                                     void*, void**, void**)>(cuda, "cuLaunchKernel");
+  const auto launch = symbol<int (*)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*,
+                                     void**, void**)>(cuda, "cuLaunchKernel");
   const auto synchronize = symbol<int (*)()>(cuda, "cuCtxSynchronize");
 
   int device = 0;

@@ -13,8 +13,8 @@
 
 namespace sonde::collector {
 
-// periodMs, environmentMs: how often to flush and to sample the environment; 0: never. Also installs the handlers, for those fatal
-// signals whose disposition is still the default.
+// periodMs, environmentMs: how often to flush and to sample the environment; 0: never. Also installs the handlers, for
+// those fatal signals whose disposition is still the default.
 void startHelperThread(uint32_t periodMs, uint32_t environmentMs);
 
 // Async-signal-safe. Returns when all is written, or after three seconds.

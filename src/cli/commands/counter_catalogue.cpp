@@ -67,12 +67,12 @@ json deviceEvents(const EventApi& api, CUdevice device) {
   uint32_t count = 0;
   api.numDomains(device, &count);
   for (const auto domain : list<CUpti_EventDomainID>(
-           count, [&](size_t*bytes, CUpti_EventDomainID*ids) { return api.domains(device, bytes, ids); })) {
+           count, [&](size_t* bytes, CUpti_EventDomainID* ids) { return api.domains(device, bytes, ids); })) {
     const std::string name = textAttribute(api.domainAttribute, domain, CUPTI_EVENT_DOMAIN_ATTR_NAME);
     count = 0;
     api.numEvents(domain, &count);
     for (const auto event :
-         list<CUpti_EventID>(count, [&](size_t*bytes, CUpti_EventID*ids) { return api.events(domain, bytes, ids); }))
+         list<CUpti_EventID>(count, [&](size_t* bytes, CUpti_EventID* ids) { return api.events(domain, bytes, ids); }))
       all.push_back({{"name", textAttribute(api.eventAttribute, event, CUPTI_EVENT_ATTR_NAME)},
                      {"description", textAttribute(api.eventAttribute, event, CUPTI_EVENT_ATTR_SHORT_DESCRIPTION)},
                      {"domain", name}});
@@ -84,13 +84,13 @@ json deviceMetrics(const EventApi& api, CUdevice device) {
   json all = json::array();
   uint32_t count = 0;
   api.numMetrics(device, &count);
-  for (const auto metric :
-       list<CUpti_MetricID>(count, [&](size_t*bytes, CUpti_MetricID*ids) { return api.metrics(device, bytes, ids); })) {
+  for (const auto metric : list<CUpti_MetricID>(
+           count, [&](size_t* bytes, CUpti_MetricID* ids) { return api.metrics(device, bytes, ids); })) {
     json events = json::array();
     uint32_t n = 0, properties = 0;
     api.metricNumEvents(metric, &n);
-    for (const auto event :
-         list<CUpti_EventID>(n, [&](size_t*bytes, CUpti_EventID*ids) { return api.metricEvents(metric, bytes, ids); }))
+    for (const auto event : list<CUpti_EventID>(
+             n, [&](size_t* bytes, CUpti_EventID* ids) { return api.metricEvents(metric, bytes, ids); }))
       events.push_back(textAttribute(api.eventAttribute, event, CUPTI_EVENT_ATTR_NAME));
     api.metricNumProperties(metric, &properties);
     uint32_t kind = 0, mode = 0;

@@ -47,7 +47,8 @@ ClockControl::Outcome ClockControl::lock(const SondePlatform& platform, CUcontex
   }
   const std::string which = mode == CUPTI_CLOCK_CONTROL_MODE_BOOST ? "boost" : "base";
   if (error == kDriverNotSupported)
-    return {CUPTI_ERROR_NOT_SUPPORTED, "device " + std::to_string(device) + " has no clock control (partitioned devices have none)"};
+    return {CUPTI_ERROR_NOT_SUPPORTED,
+            "device " + std::to_string(device) + " has no clock control (partitioned devices have none)"};
   if (error == kDriverNotPermitted)
     return {CUPTI_ERROR_INSUFFICIENT_PRIVILEGES,
             "locking to " + which + " clocks needs more rights; run as administrator" +

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/events/event_system_impl.h"
-
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
+
+#include "core/events/event_system_impl.h"
 
 namespace sonde::core::events {
 

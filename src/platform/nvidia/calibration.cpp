@@ -25,11 +25,11 @@ struct Bench {
   CUmodule module = nullptr;
   CUfunction spin = nullptr, ping = nullptr;
   CUstream streams[8] = {};
-  CUstream stream = nullptr;  // the first of them
-  CUdeviceptr times = 0;             // kSpins pairs, on the device
+  CUstream stream = nullptr;          // the first of them
+  CUdeviceptr times = 0;              // kSpins pairs, on the device
   volatile uint32_t* word = nullptr;  // pinned, seen by both
   volatile uint64_t* answers = nullptr;
-  uint64_t* copy = nullptr;  // pinned
+  uint64_t* copy = nullptr;    // pinned
   CUevent anchors[2][3] = {};  // the anchor is the first of one of the rows
   unsigned nextAnchor = 0;
   bool anchored = false;
@@ -203,7 +203,8 @@ bool measure(Context& context, Bench& b, unsigned streams, unsigned n, uint64_t 
   for (CUevent& e : events)
     if ((e = context.takeEvent()) == nullptr) return false;
   bool good = true;
-  for (unsigned s = 0; s < streams && !idle && good; ++s) good = launchSpin(b, b.streams[s], all + s, 100'000 + 8'000 * all);
+  for (unsigned s = 0; s < streams && !idle && good; ++s)
+    good = launchSpin(b, b.streams[s], all + s, 100'000 + 8'000 * all);
   for (unsigned i = 0; i < all && good; ++i) {
     good = launchSpin(b, b.streams[i % streams], i, ns);
     returned[i] = platform::nowNs();
@@ -259,11 +260,12 @@ bool measureConstants(Context& context, Bench& b, TimingConstants& c) {
     }
   }
   c.measured = true;
-  debug("device %u: round trip %llu ns; start after return %.0f; by other busy streams (0 1 3 7): start after stamp "
-        "%.0f %.0f %.0f %.0f, end to stamp %.0f %.0f %.0f %.0f",
-        context.device, static_cast<unsigned long long>(b.bestTrip), c.startAfterReturn, c.startAfterStamp[0],
-        c.startAfterStamp[1], c.startAfterStamp[3], c.startAfterStamp[7], c.endToStamp[0], c.endToStamp[1],
-        c.endToStamp[3], c.endToStamp[7]);
+  debug(
+      "device %u: round trip %llu ns; start after return %.0f; by other busy streams (0 1 3 7): start after stamp "
+      "%.0f %.0f %.0f %.0f, end to stamp %.0f %.0f %.0f %.0f",
+      context.device, static_cast<unsigned long long>(b.bestTrip), c.startAfterReturn, c.startAfterStamp[0],
+      c.startAfterStamp[1], c.startAfterStamp[3], c.startAfterStamp[7], c.endToStamp[0], c.endToStamp[1],
+      c.endToStamp[3], c.endToStamp[7]);
   return true;
 }
 

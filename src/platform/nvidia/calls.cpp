@@ -32,10 +32,10 @@ bool resolveOwnCalls(void* library, const char** why) {
   if (!own.cuEventElapsedTime)
     *reinterpret_cast<void**>(&own.cuEventElapsedTime) = originalOf(library, "cuEventElapsedTime");
   // The functions without which there is nothing to tell.
-#define NEEDED(name)                       \
-  if (!own.name) {                         \
-    *why = SYMBOL_OF(name);                \
-    return false;                          \
+#define NEEDED(name)        \
+  if (!own.name) {          \
+    *why = SYMBOL_OF(name); \
+    return false;           \
   }
   NEEDED(cuCtxGetCurrent)
   NEEDED(cuCtxPushCurrent)

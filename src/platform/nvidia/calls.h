@@ -8,16 +8,53 @@
 
 namespace sonde::platform::nvidia {
 
-#define SONDE_OWN_CALLS(X)                                                                                          \
-  X(cuDriverGetVersion) X(cuDeviceGet) X(cuDeviceGetCount) X(cuDeviceGetAttribute) X(cuDeviceGetName)               \
-  X(cuDeviceGetUuid) X(cuDeviceTotalMem) X(cuDeviceGetPCIBusId) X(cuCtxGetCurrent) X(cuCtxSetCurrent)               \
-  X(cuCtxPushCurrent) X(cuCtxPopCurrent) X(cuCtxGetDevice) X(cuCtxGetStreamPriorityRange) \
-  X(cuModuleLoadData) X(cuModuleUnload) X(cuModuleGetFunction) X(cuFuncGetAttribute) X(cuFuncGetName) X(cuFuncGetModule) \
-  X(cuFuncLoad) X(cuKernelGetName) X(cuKernelGetFunction) X(cuLaunchKernel) X(cuStreamCreateWithPriority) X(cuStreamDestroy) \
-  X(cuStreamGetFlags) X(cuStreamGetPriority) X(cuStreamIsCapturing) X(cuStreamSynchronize) X(cuThreadExchangeStreamCaptureMode) \
-  X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery) X(cuEventElapsedTime) X(cuMemHostAlloc)       \
-  X(cuMemFreeHost) X(cuMemAlloc) X(cuMemFree) X(cuMemcpyDtoHAsync) X(cuMemsetD8Async) X(cuPointerGetAttribute)      \
-  X(cuMemGetAddressRange) X(cuPointerGetAttributes)
+// One name a line: clang-format never comes to rest on several.
+#define SONDE_OWN_CALLS(X)             \
+  X(cuDriverGetVersion)                \
+  X(cuDeviceGet)                       \
+  X(cuDeviceGetCount)                  \
+  X(cuDeviceGetAttribute)              \
+  X(cuDeviceGetName)                   \
+  X(cuDeviceGetUuid)                   \
+  X(cuDeviceTotalMem)                  \
+  X(cuDeviceGetPCIBusId)               \
+  X(cuCtxGetCurrent)                   \
+  X(cuCtxSetCurrent)                   \
+  X(cuCtxPushCurrent)                  \
+  X(cuCtxPopCurrent)                   \
+  X(cuCtxGetDevice)                    \
+  X(cuCtxGetStreamPriorityRange)       \
+  X(cuModuleLoadData)                  \
+  X(cuModuleUnload)                    \
+  X(cuModuleGetFunction)               \
+  X(cuFuncGetAttribute)                \
+  X(cuFuncGetName)                     \
+  X(cuFuncGetModule)                   \
+  X(cuFuncLoad)                        \
+  X(cuKernelGetName)                   \
+  X(cuKernelGetFunction)               \
+  X(cuLaunchKernel)                    \
+  X(cuStreamCreateWithPriority)        \
+  X(cuStreamDestroy)                   \
+  X(cuStreamGetFlags)                  \
+  X(cuStreamGetPriority)               \
+  X(cuStreamIsCapturing)               \
+  X(cuStreamSynchronize)               \
+  X(cuThreadExchangeStreamCaptureMode) \
+  X(cuEventCreate)                     \
+  X(cuEventDestroy)                    \
+  X(cuEventRecord)                     \
+  X(cuEventQuery)                      \
+  X(cuEventElapsedTime)                \
+  X(cuMemHostAlloc)                    \
+  X(cuMemFreeHost)                     \
+  X(cuMemAlloc)                        \
+  X(cuMemFree)                         \
+  X(cuMemcpyDtoHAsync)                 \
+  X(cuMemsetD8Async)                   \
+  X(cuPointerGetAttribute)             \
+  X(cuMemGetAddressRange)              \
+  X(cuPointerGetAttributes)
 
 struct OwnCalls {
   // The names are macros for the newest versions: members and uses follow.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
-
 #include <generated_cuda_meta.h>
+
+#include <array>
 
 #include "platform/nvidia/hooks.h"
 
@@ -12,20 +12,22 @@ constexpr bool kLegacy = false, kPerThread = true;
 
 inline bool passes(uint32_t cbid) { return (driverWanted[cbid] | driverHandling[cbid]) == 0; }
 
-#define SONDE_DRIVER_HOOK(cbid, since, stream, symbol, structure, types, ...)                     \
-  CUresult hook_##symbol types {                                                                  \
-    auto* original = reinterpret_cast<decltype(&hook_##symbol)>(driverOriginal[cbid]);            \
-    if (passes(cbid)) [[likely]] return original(__VA_ARGS__);                                    \
-    structure params{__VA_ARGS__};                                                                \
-    auto run = [&] { return original(__VA_ARGS__); };                                             \
-    return static_cast<CUresult>(driverCall(cbid, #symbol, stream, &params, run));                \
+#define SONDE_DRIVER_HOOK(cbid, since, stream, symbol, structure, types, ...)          \
+  CUresult hook_##symbol types {                                                       \
+    auto* original = reinterpret_cast<decltype(&hook_##symbol)>(driverOriginal[cbid]); \
+    if (passes(cbid)) [[likely]]                                                       \
+      return original(__VA_ARGS__);                                                    \
+    structure params{__VA_ARGS__};                                                     \
+    auto run = [&] { return original(__VA_ARGS__); };                                  \
+    return static_cast<CUresult>(driverCall(cbid, #symbol, stream, &params, run));     \
   }
-#define SONDE_DRIVER_HOOK_PLAIN(cbid, since, stream, symbol, types)                               \
-  CUresult hook_##symbol types {                                                                  \
-    auto* original = reinterpret_cast<decltype(&hook_##symbol)>(driverOriginal[cbid]);            \
-    if (passes(cbid)) [[likely]] return original();                                               \
-    auto run = [&] { return original(); };                                                        \
-    return static_cast<CUresult>(driverCall(cbid, #symbol, stream, nullptr, run));                \
+#define SONDE_DRIVER_HOOK_PLAIN(cbid, since, stream, symbol, types)                    \
+  CUresult hook_##symbol types {                                                       \
+    auto* original = reinterpret_cast<decltype(&hook_##symbol)>(driverOriginal[cbid]); \
+    if (passes(cbid)) [[likely]]                                                       \
+      return original();                                                               \
+    auto run = [&] { return original(); };                                             \
+    return static_cast<CUresult>(driverCall(cbid, #symbol, stream, nullptr, run));     \
   }
 #include "platform/nvidia/generated/driver_hooks.inc"
 #undef SONDE_DRIVER_HOOK

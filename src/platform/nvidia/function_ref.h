@@ -15,8 +15,9 @@ class FunctionRef<R(A...)> {
  public:
   template <class F>
   FunctionRef(F& callable)  // NOLINT: meant to convert
-      : object_(&callable),
-        call_([](void* object, A... a) -> R { return static_cast<R>((*static_cast<F*>(object))(std::forward<A>(a)...)); }) {}
+      : object_(&callable), call_([](void* object, A... a) -> R {
+          return static_cast<R>((*static_cast<F*>(object))(std::forward<A>(a)...));
+        }) {}
   R operator()(A... a) const { return call_(object_, std::forward<A>(a)...); }
 
  private:

@@ -155,8 +155,8 @@ bool hookDriver(void* handle, std::string* why) {
   std::lock_guard lock(state.mutex);
   if (state.driverHandle != handle) {
     state.driver.clear();
-    if (!prepare(driverRows(), driverOriginal, ~0u, [handle](const char* s) { return dlsym(handle, s); }, state.driver,
-                 why))
+    if (!prepare(
+            driverRows(), driverOriginal, ~0u, [handle](const char* s) { return dlsym(handle, s); }, state.driver, why))
       return false;
     state.driverHandle = handle;
   }
@@ -178,7 +178,8 @@ void hookRuntimes() {
   if (state.runtimeArmed) return;
   std::string why;
   if (state.runtime.empty()) {
-    if (void* library = found.sharedName.empty() ? nullptr : dlopen(found.sharedName.c_str(), RTLD_LAZY | RTLD_NOLOAD)) {
+    if (void* library =
+            found.sharedName.empty() ? nullptr : dlopen(found.sharedName.c_str(), RTLD_LAZY | RTLD_NOLOAD)) {
       auto find = [library](const char* symbol) { return dlsym(library, symbol); };
       if (const uint32_t version = runtimeVersion(find))
         prepare(runtimeRows(), runtimeOriginal, version, find, state.runtime, &why);

@@ -147,8 +147,7 @@ void leave(SondeApiCall& call, int32_t* result) {
 
 }  // namespace
 
-int32_t driverCall(uint32_t cbid, const char* name, bool perThread, const void* params,
-                   FunctionRef<int32_t()> run) {
+int32_t driverCall(uint32_t cbid, const char* name, bool perThread, const void* params, FunctionRef<int32_t()> run) {
   ThreadCalls& thread = threadCalls;
   if (thread.inDriver) return run();
   OpenCall open;

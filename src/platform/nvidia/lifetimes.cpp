@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/nvidia/lifetimes.h"
 
-#include <generated_cuda_meta.h>
 #include <cupti_driver_cbid.h>
+#include <generated_cuda_meta.h>
 
 #include <atomic>
 #include <initializer_list>
@@ -22,20 +22,38 @@ constexpr uint64_t kWorkInterest =
 
 #define CBID(name) CUPTI_DRIVER_TRACE_CBID_##name
 
-constexpr uint32_t kLifetimes[] = {
-    CBID(cuInit), CBID(cuDriverGetVersion), CBID(cuCtxCreate), CBID(cuCtxCreate_v2), CBID(cuCtxCreate_v3),
-    CBID(cuCtxCreate_v4), CBID(cuDevicePrimaryCtxRetain), CBID(cuCtxDestroy), CBID(cuCtxDestroy_v2),
-    CBID(cuDevicePrimaryCtxRelease), CBID(cuDevicePrimaryCtxRelease_v2), CBID(cuDevicePrimaryCtxReset),
-    CBID(cuDevicePrimaryCtxReset_v2), CBID(cuStreamCreate), CBID(cuStreamCreateWithPriority), CBID(cuStreamDestroy),
-    CBID(cuStreamDestroy_v2), CBID(cuModuleLoad), CBID(cuModuleLoadData), CBID(cuModuleLoadDataEx),
-    CBID(cuModuleLoadFatBinary), CBID(cuModuleUnload), CBID(cuLibraryUnload), CBID(cuGraphExecDestroy)};
-constexpr uint32_t kSyncs[] = {CBID(cuCtxSynchronize), CBID(cuCtxSynchronize_v2), CBID(cuStreamSynchronize),
-                               CBID(cuStreamSynchronize_ptsz), CBID(cuEventSynchronize), CBID(cuStreamWaitEvent),
+constexpr uint32_t kLifetimes[] = {CBID(cuInit),
+                                   CBID(cuDriverGetVersion),
+                                   CBID(cuCtxCreate),
+                                   CBID(cuCtxCreate_v2),
+                                   CBID(cuCtxCreate_v3),
+                                   CBID(cuCtxCreate_v4),
+                                   CBID(cuDevicePrimaryCtxRetain),
+                                   CBID(cuCtxDestroy),
+                                   CBID(cuCtxDestroy_v2),
+                                   CBID(cuDevicePrimaryCtxRelease),
+                                   CBID(cuDevicePrimaryCtxRelease_v2),
+                                   CBID(cuDevicePrimaryCtxReset),
+                                   CBID(cuDevicePrimaryCtxReset_v2),
+                                   CBID(cuStreamCreate),
+                                   CBID(cuStreamCreateWithPriority),
+                                   CBID(cuStreamDestroy),
+                                   CBID(cuStreamDestroy_v2),
+                                   CBID(cuModuleLoad),
+                                   CBID(cuModuleLoadData),
+                                   CBID(cuModuleLoadDataEx),
+                                   CBID(cuModuleLoadFatBinary),
+                                   CBID(cuModuleUnload),
+                                   CBID(cuLibraryUnload),
+                                   CBID(cuGraphExecDestroy)};
+constexpr uint32_t kSyncs[] = {CBID(cuCtxSynchronize),         CBID(cuCtxSynchronize_v2), CBID(cuStreamSynchronize),
+                               CBID(cuStreamSynchronize_ptsz), CBID(cuEventSynchronize),  CBID(cuStreamWaitEvent),
                                CBID(cuStreamWaitEvent_ptsz)};
 constexpr uint32_t kMemory[] = {
-    CBID(cuMemAlloc_v2), CBID(cuMemAllocPitch_v2), CBID(cuMemAllocManaged), CBID(cuMemAllocHost_v2),
-    CBID(cuMemHostAlloc), CBID(cuMemAllocAsync), CBID(cuMemAllocAsync_ptsz), CBID(cuMemAllocFromPoolAsync),
-    CBID(cuMemAllocFromPoolAsync_ptsz), CBID(cuMemFree_v2), CBID(cuMemFreeHost), CBID(cuMemFreeAsync),
+    CBID(cuMemAlloc_v2),        CBID(cuMemAllocPitch_v2),      CBID(cuMemAllocManaged),
+    CBID(cuMemAllocHost_v2),    CBID(cuMemHostAlloc),          CBID(cuMemAllocAsync),
+    CBID(cuMemAllocAsync_ptsz), CBID(cuMemAllocFromPoolAsync), CBID(cuMemAllocFromPoolAsync_ptsz),
+    CBID(cuMemFree_v2),         CBID(cuMemFreeHost),           CBID(cuMemFreeAsync),
     CBID(cuMemFreeAsync_ptsz)};
 
 template <class Params>
@@ -60,8 +78,8 @@ void contextGoes(Context* context) {
 
 void primaryContextsGo(CUdevice device, bool onlyIfInactive) {
   if (onlyIfInactive) {
-    auto* state = reinterpret_cast<decltype(&cuDevicePrimaryCtxGetState)>(
-        driverOriginal[CBID(cuDevicePrimaryCtxGetState)]);
+    auto* state =
+        reinterpret_cast<decltype(&cuDevicePrimaryCtxGetState)>(driverOriginal[CBID(cuDevicePrimaryCtxGetState)]);
     unsigned flags = 0;
     int active = 1;
     if (state == nullptr || state(device, &flags, &active) != CUDA_SUCCESS || active) return;

@@ -42,8 +42,8 @@ std::mutex& mutex() {
   static std::mutex& m = *new std::mutex;
   return m;
 }
-Nvml nvml;                       // guarded by mutex
-bool loaded = false;             // …
+Nvml nvml;                         // guarded by mutex
+bool loaded = false;               // …
 std::set<std::string>& locked() {  // … devices that this process locked
   static auto& set = *new std::set<std::string>;
   return set;

@@ -27,14 +27,14 @@ struct KernelInfo;
 // Work that was enqueued, with the events that will give its times. Small: one
 // is written at each launch, on one core, and read on another.
 struct Item {
-  CUevent before;  // only where the end of the previous item does not tell
-  CUevent after;   // nullptr: its times are not known
+  CUevent before;             // only where the end of the previous item does not tell
+  CUevent after;              // nullptr: its times are not known
   uint64_t called, returned;  // host time around the driver's function
   uint64_t listenerWord;
   const KernelInfo* kernel;
   uint32_t correlationId;
-  uint8_t kind;         // SondeWorkKind
-  bool synchronous;     // the function returned when the work was done
+  uint8_t kind;      // SondeWorkKind
+  bool synchronous;  // the function returned when the work was done
   bool isAsync;
   uint8_t copyKind, srcMemoryKind, dstMemoryKind;
   union {
@@ -108,22 +108,22 @@ struct Stream {
   CUstream handle = nullptr;
   Context* context = nullptr;
   uint32_t id = 0;
-  bool legacy = false;    // the null stream
-  bool blocking = true;   // takes part in the null stream's implicit order
+  bool legacy = false;   // the null stream
+  bool blocking = true;  // takes part in the null stream's implicit order
   int priority = 0;
-  uint64_t thread = 0;    // of a per-thread default stream
+  uint64_t thread = 0;  // of a per-thread default stream
   std::atomic<bool> dead{false};
 
-  std::mutex mutex;        // of what follows
-  ItemQueue items;         // not yet reported, in order
+  std::mutex mutex;            // of what follows
+  ItemQueue items;             // not yet reported, in order
   std::vector<CUevent> spare;  // events for the next items
-  bool unordered = true;   // something came in between: the last item's end does not say when the next can start
-  uint64_t seenOther = 0;  // the count of the other side's work at our last item
+  bool unordered = true;       // something came in between: the last item's end does not say when the next can start
+  uint64_t seenOther = 0;      // the count of the other side's work at our last item
 
   // The harvester's.
   bool haveLast = false;
-  double lastEnd = 0;        // device time of the last item's event
-  unsigned lastOthers = 0;   // other streams that were busy then
+  double lastEnd = 0;         // device time of the last item's event
+  unsigned lastOthers = 0;    // other streams that were busy then
   uint64_t lastReported = 0;  // the end that was reported last
 };
 

@@ -9,20 +9,22 @@ namespace {
 
 constexpr bool kLegacy = false, kPerThread = true;
 
-#define SONDE_RUNTIME_HOOK(cbid, since, stream, symbol, structure, types, ...)                    \
-  cudaError_t hook_##symbol types {                                                               \
-    auto* original = reinterpret_cast<decltype(&hook_##symbol)>(runtimeOriginal[cbid]);           \
-    if (!runtimeWanted[cbid]) [[likely]] return original(__VA_ARGS__);                            \
-    structure params{__VA_ARGS__};                                                                \
-    auto run = [&] { return original(__VA_ARGS__); };                                             \
-    return static_cast<cudaError_t>(runtimeCall(cbid, #symbol, &params, run));                    \
+#define SONDE_RUNTIME_HOOK(cbid, since, stream, symbol, structure, types, ...)          \
+  cudaError_t hook_##symbol types {                                                     \
+    auto* original = reinterpret_cast<decltype(&hook_##symbol)>(runtimeOriginal[cbid]); \
+    if (!runtimeWanted[cbid]) [[likely]]                                                \
+      return original(__VA_ARGS__);                                                     \
+    structure params{__VA_ARGS__};                                                      \
+    auto run = [&] { return original(__VA_ARGS__); };                                   \
+    return static_cast<cudaError_t>(runtimeCall(cbid, #symbol, &params, run));          \
   }
-#define SONDE_RUNTIME_HOOK_PLAIN(cbid, since, stream, symbol, types)                              \
-  cudaError_t hook_##symbol types {                                                               \
-    auto* original = reinterpret_cast<decltype(&hook_##symbol)>(runtimeOriginal[cbid]);           \
-    if (!runtimeWanted[cbid]) [[likely]] return original();                                       \
-    auto run = [&] { return original(); };                                                        \
-    return static_cast<cudaError_t>(runtimeCall(cbid, #symbol, nullptr, run));                    \
+#define SONDE_RUNTIME_HOOK_PLAIN(cbid, since, stream, symbol, types)                    \
+  cudaError_t hook_##symbol types {                                                     \
+    auto* original = reinterpret_cast<decltype(&hook_##symbol)>(runtimeOriginal[cbid]); \
+    if (!runtimeWanted[cbid]) [[likely]]                                                \
+      return original();                                                                \
+    auto run = [&] { return original(); };                                              \
+    return static_cast<cudaError_t>(runtimeCall(cbid, #symbol, nullptr, run));          \
   }
 #include "platform/nvidia/generated/runtime_hooks.inc"
 #undef SONDE_RUNTIME_HOOK

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/nvidia/work.h"
 
-#include <generated_cuda_runtime_api_meta.h>
 #include <cupti_runtime_cbid.h>
+#include <generated_cuda_runtime_api_meta.h>
 
 #include <algorithm>
 #include <shared_mutex>
@@ -143,7 +143,10 @@ void describeItem(const Stream& stream, const Item& item, SondeWork* out) {
       work.gridId = item.launch.gridId;
       completeKernel(work, *item.kernel);
       break;
-    case SONDE_WORK_GRAPH: work.graphId = item.graphId; work.extraId = item.graphId; break;
+    case SONDE_WORK_GRAPH:
+      work.graphId = item.graphId;
+      work.extraId = item.graphId;
+      break;
     default:
       work.copyKind = item.copyKind;
       work.srcMemoryKind = item.srcMemoryKind;

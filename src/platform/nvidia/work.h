@@ -48,7 +48,7 @@ class PendingWork {
 void describeItem(const Stream& stream, const Item& item, SondeWork* work);
 
 // Mangled names of what is launched, for callbacks; nullptr: not a launch.
-const char* launchedKernel(uint32_t cbid, const void* params);       // driver
-const char* launchedStub(uint32_t cbid, const void* params);  // runtime
+const char* launchedKernel(uint32_t cbid, const void* params);  // driver
+const char* launchedStub(uint32_t cbid, const void* params);    // runtime
 
 }  // namespace sonde::platform::nvidia

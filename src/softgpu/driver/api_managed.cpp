@@ -117,7 +117,7 @@ CUresult rangeAttribute(void* data, size_t bytes, int attribute, CUdeviceptr add
   };
   auto& pages = ManagedMemory::get();
   // What all pages of the range agree on; otherwise "nothing".
-  auto common = [&](uint8_t ManagedPage::*field) {
+  auto common = [&](uint8_t ManagedPage::* field) {
     std::optional<uint8_t> value;
     bool same = true;
     pages.visitPages(address, count, [&](const ManagedPage& page) {

@@ -39,7 +39,8 @@ CountLevel levelOf(uint32_t counter) {
   const auto c = static_cast<RawCounter>(counter);
   if (c >= RawCounter::l1_global_load_hit && c <= RawCounter::dram_write_sectors) return CountLevel::caches;
   // The cost model needs the memory traffic.
-  if (c == RawCounter::inst_issued || c == RawCounter::active_cycles || c == RawCounter::active_warps || c == RawCounter::elapsed_cycles)
+  if (c == RawCounter::inst_issued || c == RawCounter::active_cycles || c == RawCounter::active_warps ||
+      c == RawCounter::elapsed_cycles)
     return CountLevel::requests;
   if (c >= RawCounter::global_load_requests && c < RawCounter::l1_global_load_hit) return CountLevel::requests;
   return CountLevel::instructions;

@@ -15,11 +15,11 @@ namespace sonde::softgpu::driver {
 
 struct CounterState {
   std::mutex mutex;
-  uint32_t mode = 0;                            // SondeCounterMode
-  std::vector<bool> wanted;                     // by raw counter
-  std::vector<uint64_t> totals, atKernelStart;  // [instance * kRawCounterCount + counter]
+  uint32_t mode = 0;                                 // SondeCounterMode
+  std::vector<bool> wanted;                          // by raw counter
+  std::vector<uint64_t> totals, atKernelStart;       // [instance * kRawCounterCount + counter]
   std::vector<const exec::CounterMonitor*> running;  // kernels that count now; their values are not in totals
-  std::atomic<uint64_t> kernels{0};             // started since the context was made
+  std::atomic<uint64_t> kernels{0};                  // started since the context was made
   // In kernel mode one kernel runs at a time, so that values belong to it.
   std::mutex oneKernel;
 };

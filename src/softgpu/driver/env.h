@@ -13,9 +13,9 @@ struct Environment {
   bool verbose = false;   // SONDE_VERBOSE=1: more lines (modules refused, compile times)
   std::string injection;  // CUDA_INJECTION64_PATH: a library to load in cuInit
   bool hasVisibleDevices = false;
-  std::string visibleDevices;   // CUDA_VISIBLE_DEVICES: ordinals or GPU-<uuid prefix>
-  bool launchBlocking = false;  // CUDA_LAUNCH_BLOCKING=1: every launch waits
-  bool eagerLoading = false;    // CUDA_MODULE_LOADING=EAGER: compile all kernels of a module when it loads
+  std::string visibleDevices;    // CUDA_VISIBLE_DEVICES: ordinals or GPU-<uuid prefix>
+  bool launchBlocking = false;   // CUDA_LAUNCH_BLOCKING=1: every launch waits
+  bool eagerLoading = false;     // CUDA_MODULE_LOADING=EAGER: compile all kernels of a module when it loads
   std::string managed = "auto";  // SONDE_MANAGED: resident, faults or auto (managed.h)
   bool userfaultfd = true;       // SONDE_USERFAULTFD=0: do without it
 };

@@ -9,8 +9,8 @@
 #include "softgpu/driver/copy.h"
 #include "softgpu/driver/counters.h"
 #include "softgpu/driver/driver.h"
-#include "softgpu/driver/module.h"
 #include "softgpu/driver/managed.h"
+#include "softgpu/driver/module.h"
 #include "softgpu/driver/pool.h"
 #include "softgpu/driver/tools.h"
 #include "softgpu/memory/allocator.h"
@@ -361,7 +361,8 @@ void execute(Stream& stream, Command& command) {
       break;
     }
     case CommandKind::prefetch:
-      if (!broken) memory::ManagedMemory::get().prefetch(command.prefetch.address, command.prefetch.bytes, command.prefetch.to);
+      if (!broken)
+        memory::ManagedMemory::get().prefetch(command.prefetch.address, command.prefetch.bytes, command.prefetch.to);
       break;
     case CommandKind::marker:
     case CommandKind::wait: break;

@@ -7,9 +7,9 @@
 #include "softgpu/driver/env.h"
 #include "softgpu/driver/fatbin.h"
 #include "softgpu/driver/library.h"
+#include "softgpu/driver/managed.h"
 #include "softgpu/driver/message.h"
 #include "softgpu/driver/tools.h"
-#include "softgpu/driver/managed.h"
 #include "softgpu/memory/allocator.h"
 #include "softgpu/memory/managed/managed_memory.h"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The table of functions that a tool gets from sondeToolsGetPlatform.
-#include <string>
-#include <map>
 #include <unistd.h>
 
 #include <atomic>
+#include <map>
 #include <mutex>
+#include <string>
 
 #include "platform/clock.h"
 #include "softgpu/driver/context.h"

@@ -72,7 +72,8 @@ CacheModel::CacheModel(const model::DeviceModel& device)
 
 bool CacheModel::fits(const model::DeviceModel& d) const {
   auto same = [](const model::Cache& a, const model::Cache& b) {
-    return a.bytes == b.bytes && a.lineBytes == b.lineBytes && a.sectorBytes == b.sectorBytes && a.ways == b.ways && a.slices == b.slices;
+    return a.bytes == b.bytes && a.lineBytes == b.lineBytes && a.sectorBytes == b.sectorBytes && a.ways == b.ways &&
+           a.slices == b.slices;
   };
   return smCount_ == std::max(1u, d.smCount) && same(l1_, d.l1) && same(l2_, d.l2);
 }
@@ -91,7 +92,8 @@ uint64_t CacheModel::filled(uint64_t missing) const {
   return missing;
 }
 
-void CacheModel::throughL1(uint32_t sm, const uint64_t* entries, size_t n, std::vector<uint64_t>* toL2, uint32_t groups) {
+void CacheModel::throughL1(uint32_t sm, const uint64_t* entries, size_t n, std::vector<uint64_t>* toL2,
+                           uint32_t groups) {
   SectoredCache& tags = l1Tags_[sm];
   L1Counts& counts = l1Counts_[sm];
   const uint64_t sets = tags.sets();
@@ -222,7 +224,8 @@ void CacheModel::addTo(uint64_t* values) const {
   }
   for (uint32_t slice = 0; slice < slices_; ++slice) {
     const SliceCounts& c = sliceCounts_[slice];
-    const uint64_t readHit = peek(c.readHit), readMiss = peek(c.readMiss), writeHit = peek(c.writeHit), writeMiss = peek(c.writeMiss);
+    const uint64_t readHit = peek(c.readHit), readMiss = peek(c.readMiss), writeHit = peek(c.writeHit),
+                   writeMiss = peek(c.writeMiss);
     add(slice, l2_read_sector_queries, readHit + readMiss);
     add(slice, l2_read_sector_hits, readHit);
     add(slice, l2_read_sector_misses, readMiss);

@@ -22,9 +22,16 @@ namespace sonde::softgpu::exec {
 // line number (from 8). Line numbers are distances in the device's window, so
 // that they do not depend on where the host has put it.
 enum class CacheAccess : uint8_t {
-  globalLoad, globalLoadAtL2, globalStore, atomic, localLoad, localStore,
+  globalLoad,
+  globalLoadAtL2,
+  globalStore,
+  atomic,
+  localLoad,
+  localStore,
   // Host memory outside the window: never cached, never in DRAM.
-  hostLoad, hostStore, hostAtomic,
+  hostLoad,
+  hostStore,
+  hostAtomic,
 };
 constexpr uint64_t cacheEntry(uint64_t line, CacheAccess kind, uint64_t sectors) {
   return line << 8 | uint64_t{static_cast<uint8_t>(kind)} << 4 | sectors;
@@ -51,8 +58,8 @@ class SectoredCache {
   uint64_t key(uint64_t line) const { return epoch_ << kLineBits | line; }
   uint64_t sets_;
   uint32_t ways_;
-  uint64_t epoch_ = 1;            // ways of other epochs are empty
-  std::vector<uint64_t> tags_;    // by recency within a set: epoch, line, dirty, valid
+  uint64_t epoch_ = 1;          // ways of other epochs are empty
+  std::vector<uint64_t> tags_;  // by recency within a set: epoch, line, dirty, valid
 };
 
 class CacheModel {

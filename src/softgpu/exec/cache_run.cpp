@@ -21,8 +21,13 @@ std::vector<uint64_t>* parts() {
 }  // namespace
 
 CacheRun::CacheRun(CacheModel& model, uint32_t smCount, uint32_t threads, bool mayWait, const std::atomic<bool>& failed)
-    : model_(model), smCount_(smCount), groups_(std::clamp(threads, 1u, kMostGroups)), mayWait_(mayWait), failed_(failed),
-      sms_(std::make_unique<Lane[]>(smCount)), slices_(std::make_unique<Lane[]>(groups_)) {
+    : model_(model),
+      smCount_(smCount),
+      groups_(std::clamp(threads, 1u, kMostGroups)),
+      mayWait_(mayWait),
+      failed_(failed),
+      sms_(std::make_unique<Lane[]>(smCount)),
+      slices_(std::make_unique<Lane[]>(groups_)) {
   for (uint32_t sm = 0; sm < smCount; ++sm) sms_[sm].sm = static_cast<int32_t>(sm);
   model_.reset();
 }
@@ -43,7 +48,8 @@ void CacheRun::process(Lane& lane, uint64_t index, const uint64_t* entries, size
   const auto sm = static_cast<uint32_t>(lane.sm);
   std::vector<uint64_t>* buffers = parts();
   model_.throughL1(sm, entries, n, buffers, groups_);
-  for (uint32_t g = 0; g < groups_; ++g) inOrder(slices_[g], index * smCount_ + sm, buffers[g].data(), buffers[g].size());
+  for (uint32_t g = 0; g < groups_; ++g)
+    inOrder(slices_[g], index * smCount_ + sm, buffers[g].data(), buffers[g].size());
 }
 
 // Processes this piece and those behind it if it is its turn and nobody is at
@@ -120,7 +126,8 @@ void CacheRun::flush(uint64_t block, CacheLog& log) {
   if (mayWait_ && !first(block)) {
     waiting_.fetch_add(1);
     std::unique_lock lock(roomMutex_);
-    while (mayWait_ && !failed_.load(std::memory_order_relaxed) && !first(block)) room_.wait_for(lock, std::chrono::milliseconds(2));
+    while (mayWait_ && !failed_.load(std::memory_order_relaxed) && !first(block))
+      room_.wait_for(lock, std::chrono::milliseconds(2));
     waiting_.fetch_sub(1);
   }
   now(block, log);
@@ -131,7 +138,8 @@ void CacheRun::waitForRoom() {
   if (!mayWait_ || pendingBytes_.load(std::memory_order_relaxed) <= kMostPending) return;
   waiting_.fetch_add(1);
   std::unique_lock lock(roomMutex_);
-  while (mayWait_ && !failed_.load(std::memory_order_relaxed) && pendingBytes_.load(std::memory_order_relaxed) > kMostPending / 2)
+  while (mayWait_ && !failed_.load(std::memory_order_relaxed) &&
+         pendingBytes_.load(std::memory_order_relaxed) > kMostPending / 2)
     room_.wait_for(lock, std::chrono::milliseconds(2));
   waiting_.fetch_sub(1);
 }

@@ -34,8 +34,8 @@ class CacheRun {
   CacheRun(CacheModel& model, uint32_t smCount, uint32_t threads, bool mayWait, const std::atomic<bool>& failed);
   ~CacheRun();
 
-  static constexpr size_t kFullLog = size_t{1} << 20;      // entries
-  static constexpr uint64_t kMostPending = 128u << 20;     // bytes left behind by finished blocks
+  static constexpr size_t kFullLog = size_t{1} << 20;   // entries
+  static constexpr uint64_t kMostPending = 128u << 20;  // bytes left behind by finished blocks
 
   // Before a thread that has no unfinished block starts one.
   void waitForRoom();
@@ -53,9 +53,9 @@ class CacheRun {
     std::mutex mutex;
     std::condition_variable idle;
     uint64_t next = 0;
-    bool busy = false;      // a thread is at work, and will look at `pending` before it leaves
+    bool busy = false;  // a thread is at work, and will look at `pending` before it leaves
     std::map<uint64_t, std::vector<uint64_t>> pending;
-    int32_t sm = -1;        // -1: L2
+    int32_t sm = -1;  // -1: L2
   };
   void process(Lane& lane, uint64_t index, const uint64_t* entries, size_t n);
   void inOrder(Lane& lane, uint64_t index, const uint64_t* entries, size_t n);

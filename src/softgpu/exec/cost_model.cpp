@@ -13,7 +13,7 @@ namespace {
 constexpr uint64_t kFillAndDrain = 600;
 // One trip to device memory; the rest of them overlap.
 constexpr uint64_t kMemoryLatencyNs = 500;
-constexpr int kBusWidthAttribute = 37;   // CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, bits
+constexpr int kBusWidthAttribute = 37;  // CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, bits
 constexpr uint64_t kSpecialPerCycle = 16;
 
 uint64_t divideUp(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
@@ -33,8 +33,9 @@ uint64_t applyCostModel(std::vector<uint64_t>& raw, const model::DeviceModel& de
   const uint64_t clock = input.smClockMHz ? input.smClockMHz : std::max(1u, device.baseClockMHz);
   const auto bus = device.attributes.find(kBusWidthAttribute);
   // Bytes a microsecond: two transfers a clock.
-  const uint64_t bandwidth = std::max<uint64_t>(1, uint64_t{device.memoryClockMHz} * 2 *
-                                                       static_cast<uint64_t>(bus == device.attributes.end() ? 1024 : bus->second) / 8);
+  const uint64_t bandwidth =
+      std::max<uint64_t>(1, uint64_t{device.memoryClockMHz} * 2 *
+                                static_cast<uint64_t>(bus == device.attributes.end() ? 1024 : bus->second) / 8);
   const uint64_t single = rate(device, "flop_sp_per_cycle", 128), doubles = rate(device, "flop_dp_per_cycle", 64);
   auto sm = [&](uint32_t i) { return raw.data() + size_t{i} * kRawCounterCount; };
   auto at = [](uint64_t* c, RawCounter counter) -> uint64_t& { return c[static_cast<uint32_t>(counter)]; };
@@ -52,11 +53,13 @@ uint64_t applyCostModel(std::vector<uint64_t>& raw, const model::DeviceModel& de
     const uint64_t atomics = at(c, global_atom_sectors) + at(c, global_red_sectors);
     const uint64_t local = at(c, local_load_sectors) + at(c, local_store_sectors);
     if (input.finished)
-      at(c, inst_issued) += (lines > requests ? lines - requests : 0) + at(c, shared_load_bank_conflicts) + at(c, shared_store_bank_conflicts);
+      at(c, inst_issued) += (lines > requests ? lines - requests : 0) + at(c, shared_load_bank_conflicts) +
+                            at(c, shared_store_bank_conflicts);
     const uint64_t issue = divideUp(at(c, inst_issued), schedulers);
     const uint64_t pipes = std::max({divideUp(at(c, inst_fp_32), single), divideUp(at(c, inst_fp_64), doubles),
                                      divideUp(at(c, flop_sp_special), kSpecialPerCycle)});
-    const uint64_t loadStore = lines + atomics + at(c, shared_load_wavefronts) + at(c, shared_store_wavefronts) + divideUp(local, 4);
+    const uint64_t loadStore =
+        lines + atomics + at(c, shared_load_wavefronts) + at(c, shared_store_wavefronts) + divideUp(local, 4);
     // The SMs that have work share the memory's bandwidth. Time, not cycles:
     // a faster SM clock waits for more of its cycles.
     const uint64_t bytes = 32 * (at(c, global_load_sectors) + at(c, global_store_sectors) + atomics + local);

@@ -14,8 +14,8 @@ namespace sonde::softgpu::exec {
 
 struct CostInput {
   uint32_t smCount = 1;
-  uint32_t residentWarps = 1;   // what fits on one SM at once
-  uint64_t smClockMHz = 0;      // 0: the device's base clock
+  uint32_t residentWarps = 1;  // what fits on one SM at once
+  uint64_t smClockMHz = 0;     // 0: the device's base clock
   // The grid has ended. While it runs, replays are left out: what is reported
   // must not exceed what comes out in the end.
   bool finished = true;

@@ -14,6 +14,7 @@
 
 namespace sonde::softgpu::exec {
 
+// clang-format off
 #define SONDE_RAW_COUNTERS(X)                                                                        \
   /* launches */                                                                                     \
   X(blocks_launched)                                                                                 \
@@ -67,21 +68,22 @@ namespace sonde::softgpu::exec {
   X(prof_trigger_04) X(prof_trigger_05) X(prof_trigger_06) X(prof_trigger_07)                        \
   /* device-side launches */                                                                         \
   X(device_launches)
+// clang-format on
 
 enum class RawCounter : uint32_t {
 #define SONDE_RAW_COUNTER_ENUM(name) name,
   SONDE_RAW_COUNTERS(SONDE_RAW_COUNTER_ENUM)
 #undef SONDE_RAW_COUNTER_ENUM
-  count_,
+      count_,
 };
 inline constexpr uint32_t kRawCounterCount = static_cast<uint32_t>(RawCounter::count_);
 
 // What a counting run has to count. Each level includes those before it.
 enum class CountLevel : uint8_t {
   off,
-  instructions,   // execution, classes, launches
-  requests,       // + memory requests, sectors, bank conflicts
-  caches,         // + the cache model
+  instructions,  // execution, classes, launches
+  requests,      // + memory requests, sectors, bank conflicts
+  caches,        // + the cache model
 };
 
 }  // namespace sonde::softgpu::exec

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/exec/cta.h"
 
-#include <sched.h>
-
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <cstring>
 
@@ -57,8 +56,7 @@ bool Cta::attach(GridRun& g, unsigned slot) {
   const uint64_t perWarp = g.localStride * kLanes;
   if (!DeviceScratch::get().local(slot, perWarp * warps + g.kernel->paramCopyBytes, localBase)) return false;
   const uint64_t paramAt = localBase + perWarp * warps;
-  if (g.kernel->paramCopyBytes && g.params)
-    std::memcpy(space.deviceView(paramAt), g.params, g.kernel->paramCopyBytes);
+  if (g.kernel->paramCopyBytes && g.params) std::memcpy(space.deviceView(paramAt), g.params, g.kernel->paramCopyBytes);
   if (fibers)
     for (uint32_t w = 0; w < warps; ++w)
       if (!control[w].stack.reserve(g.kernel->stackBytes)) return false;
@@ -137,7 +135,8 @@ void Cta::start(uint64_t index, uint64_t* counters, uint32_t sm) {
       s.clusterid[i] = c[i] / s.clusterNctaid[i];
       s.clusterCtaid[i] = c[i] % s.clusterNctaid[i];
     }
-    s.clusterRank = s.clusterCtaid[0] + s.clusterNctaid[0] * (s.clusterCtaid[1] + s.clusterNctaid[1] * s.clusterCtaid[2]);
+    s.clusterRank =
+        s.clusterCtaid[0] + s.clusterNctaid[0] * (s.clusterCtaid[1] + s.clusterNctaid[1] * s.clusterCtaid[2]);
     s.smid = sm;
     s.counters = counters;
     s.cacheLog = grid->caches ? &cacheLog : nullptr;
@@ -208,8 +207,9 @@ void Cta::reportDeadlock() {
   const WarpState* first = nullptr;
   for (uint32_t id = 0; id < kBarriers; ++id) {
     if (!barriers[id].waiting) continue;
-    text += fmt::format("{}barrier {} has {} of {} threads; waiting warps:", text.empty() ? "" : "; ", id, barriers[id].arrivedThreads,
-                        barriers[id].expected ? barriers[id].expected : liveWarps * kLanes);
+    text +=
+        fmt::format("{}barrier {} has {} of {} threads; waiting warps:", text.empty() ? "" : "; ", id,
+                    barriers[id].arrivedThreads, barriers[id].expected ? barriers[id].expected : liveWarps * kLanes);
     for (uint32_t w = 0; w < warps; ++w)
       if (control[w].status == WarpStatus::atBarrier && control[w].barrier == id) {
         if (!first) first = &states[w];
@@ -249,11 +249,15 @@ void yieldWarp(WarpState* warp) {
 uint32_t arriveAtBarrier(WarpState* warp, uint32_t mask, uint32_t id, uint32_t count, uint32_t kind, uint32_t votes) {
   Cta& cta = *warp->cta;
   if (id >= kBarriers) raiseFault(warp, kErrorIllegalInstruction, mask, id, "a barrier number above 15");
-  if (count % kLanes) raiseFault(warp, kErrorIllegalInstruction, mask, count, "a barrier thread count that is not a multiple of 32");
+  if (count % kLanes)
+    raiseFault(warp, kErrorIllegalInstruction, mask, count, "a barrier thread count that is not a multiple of 32");
   const uint32_t here = warp->initialMask;
   if (!cta.fibers) {  // the only warp
-    if (count > kLanes && kind != 1) raiseFault(warp, kErrorTimeout, mask, id, "a barrier that waits for more threads than the block has");
-    return kind == 2 ? static_cast<uint32_t>(__builtin_popcount(votes & mask)) : kind == 3 ? (votes & mask) == mask : (votes & mask) != 0;
+    if (count > kLanes && kind != 1)
+      raiseFault(warp, kErrorTimeout, mask, id, "a barrier that waits for more threads than the block has");
+    return kind == 2   ? static_cast<uint32_t>(__builtin_popcount(votes & mask))
+           : kind == 3 ? (votes & mask) == mask
+                       : (votes & mask) != 0;
   }
   (void)here;
   Barrier& b = cta.barriers[id];

@@ -23,8 +23,8 @@ enum class WarpStatus : uint8_t { ready, yielded, atBarrier, done };
 struct Barrier {
   uint32_t arrivedThreads = 0;
   uint32_t arrivedWarps = 0;
-  uint32_t expected = 0;        // threads; 0: all warps of the block that still run
-  uint32_t waiting = 0;         // warps
+  uint32_t expected = 0;  // threads; 0: all warps of the block that still run
+  uint32_t waiting = 0;   // warps
   uint32_t popc = 0, andBits = 1, orBits = 0;
 };
 
@@ -40,14 +40,14 @@ struct Cta {
   GridRun* grid = nullptr;
   uint64_t block = 0;
   uint32_t warps = 0, liveWarps = 0;
-  WarpState* states = nullptr;          // `warps` of them
+  WarpState* states = nullptr;  // `warps` of them
   std::vector<WarpControl> control;
   Barrier barriers[kBarriers];
-  bool fibers = false;                  // warps run on stacks of their own
-  bool dead = false;                    // a fault ended the block
+  bool fibers = false;  // warps run on stacks of their own
+  bool dead = false;    // a fault ended the block
   Fiber scheduler;
   WarpState* running = nullptr;
-  std::jmp_buf escape;                  // out of a warp that runs as a plain call
+  std::jmp_buf escape;  // out of a warp that runs as a plain call
   std::vector<char> printBuffer;
   bool active = false;
   CacheLog cacheLog;

@@ -16,8 +16,8 @@ class DeviceHeap {
   // The heap of the device that `device` stands for. `bytes` counts when it is made.
   static DeviceHeap& of(const void* device, uint64_t bytes);
 
-  uint64_t allocate(uint64_t bytes);   // device address, 16-byte aligned; 0: no room
-  bool release(uint64_t address);      // false: not the start of a block
+  uint64_t allocate(uint64_t bytes);  // device address, 16-byte aligned; 0: no room
+  bool release(uint64_t address);     // false: not the start of a block
 
  private:
   explicit DeviceHeap(uint64_t bytes);

@@ -12,8 +12,8 @@
 #include "softgpu/exec/faults.h"
 #include "softgpu/exec/helpers.h"
 #include "softgpu/exec/mma_helpers.h"
-#include "softgpu/exec/texture.h"
 #include "softgpu/exec/program_impl.h"
+#include "softgpu/exec/texture.h"
 
 namespace sonde::softgpu::exec {
 
@@ -89,8 +89,10 @@ std::string formatOne(WarpState* w, uint32_t lane, const std::string& format, ui
     }
     unsigned longs = 0, shorts = 0;
     while (i < format.size() && std::strchr("hlLjzt", format[i])) {
-      if (format[i] == 'h') ++shorts;
-      else longs += format[i] == 'l' ? 1 : 2;
+      if (format[i] == 'h')
+        ++shorts;
+      else
+        longs += format[i] == 'l' ? 1 : 2;
       ++i;
     }
     if (i >= format.size() || spec.size() > 64) {
@@ -100,8 +102,10 @@ std::string formatOne(WarpState* w, uint32_t lane, const std::string& format, ui
     const char c = format[i++];
     int n = 0;
     switch (c) {
-      case 'd': case 'i':
-        if (longs) n = std::snprintf(buffer, sizeof buffer, (spec + "lld").c_str(), static_cast<long long>(next64()));
+      case 'd':
+      case 'i':
+        if (longs)
+          n = std::snprintf(buffer, sizeof buffer, (spec + "lld").c_str(), static_cast<long long>(next64()));
         else {
           int v = next32();
           if (shorts == 1) v = static_cast<int16_t>(v);
@@ -109,8 +113,13 @@ std::string formatOne(WarpState* w, uint32_t lane, const std::string& format, ui
           n = std::snprintf(buffer, sizeof buffer, (spec + "d").c_str(), v);
         }
         break;
-      case 'u': case 'x': case 'X': case 'o':
-        if (longs) n = std::snprintf(buffer, sizeof buffer, (spec + "ll" + c).c_str(), static_cast<unsigned long long>(next64()));
+      case 'u':
+      case 'x':
+      case 'X':
+      case 'o':
+        if (longs)
+          n = std::snprintf(buffer, sizeof buffer, (spec + "ll" + c).c_str(),
+                            static_cast<unsigned long long>(next64()));
         else {
           auto v = static_cast<unsigned>(next32());
           if (shorts == 1) v &= 0xffff;
@@ -118,7 +127,14 @@ std::string formatOne(WarpState* w, uint32_t lane, const std::string& format, ui
           n = std::snprintf(buffer, sizeof buffer, (spec + c).c_str(), v);
         }
         break;
-      case 'f': case 'F': case 'e': case 'E': case 'g': case 'G': case 'a': case 'A': {
+      case 'f':
+      case 'F':
+      case 'e':
+      case 'E':
+      case 'g':
+      case 'G':
+      case 'a':
+      case 'A': {
         const uint64_t bits = next64();
         double d;
         std::memcpy(&d, &bits, sizeof d);
@@ -126,7 +142,9 @@ std::string formatOne(WarpState* w, uint32_t lane, const std::string& format, ui
         break;
       }
       case 'c': n = std::snprintf(buffer, sizeof buffer, (spec + "c").c_str(), next32()); break;
-      case 'p': n = std::snprintf(buffer, sizeof buffer, (spec + "p").c_str(), reinterpret_cast<void*>(next64())); break;
+      case 'p':
+        n = std::snprintf(buffer, sizeof buffer, (spec + "p").c_str(), reinterpret_cast<void*>(next64()));
+        break;
       case 's': {
         const std::string text = readString(w, next64(), lane);
         std::vector<char> big(text.size() + 1024);
@@ -160,11 +178,13 @@ uint32_t deviceAssertFail(WarpState* w, uint32_t mask, void* args, void*) {
   for (uint32_t m = mask; m; m &= m - 1) {
     const auto l = static_cast<uint32_t>(__builtin_ctz(m));
     char buffer[2048];
-    const int n = std::snprintf(buffer, sizeof buffer, "%s:%u: %s: block: [%u,%u,%u], thread: [%d,%d,%d] Assertion `%s` failed.\n",
-                                readString(w, argument64(args, 2, l), l).c_str(), static_cast<const Row*>(args)[4][l],
-                                readString(w, argument64(args, 5, l), l).c_str(), w->ctaid[0], w->ctaid[1], w->ctaid[2],
-                                w->tid[0][l], w->tid[1][l], w->tid[2][l], readString(w, argument64(args, 0, l), l).c_str());
-    cta.printBuffer.insert(cta.printBuffer.end(), buffer, buffer + std::min<size_t>(static_cast<size_t>(n), sizeof buffer - 1));
+    const int n = std::snprintf(
+        buffer, sizeof buffer, "%s:%u: %s: block: [%u,%u,%u], thread: [%d,%d,%d] Assertion `%s` failed.\n",
+        readString(w, argument64(args, 2, l), l).c_str(), static_cast<const Row*>(args)[4][l],
+        readString(w, argument64(args, 5, l), l).c_str(), w->ctaid[0], w->ctaid[1], w->ctaid[2], w->tid[0][l],
+        w->tid[1][l], w->tid[2][l], readString(w, argument64(args, 0, l), l).c_str());
+    cta.printBuffer.insert(cta.printBuffer.end(), buffer,
+                           buffer + std::min<size_t>(static_cast<size_t>(n), sizeof buffer - 1));
   }
   raiseFault(w, kErrorAssert, mask, 0, "an assertion failed");
 }
@@ -193,7 +213,8 @@ uint32_t deviceFree(WarpState* w, uint32_t mask, void* args, void*) {
   for (uint32_t m = mask; m; m &= m - 1) {
     const auto l = static_cast<uint32_t>(__builtin_ctz(m));
     const uint64_t address = argument64(args, 0, l);
-    if (address && !heap.release(address)) raiseFault(w, kErrorIllegalAddress, 1u << l, address, "free of something that malloc did not give:");
+    if (address && !heap.release(address))
+      raiseFault(w, kErrorIllegalAddress, 1u << l, address, "free of something that malloc did not give:");
   }
   return mask;
 }
@@ -219,7 +240,8 @@ bool isDeviceFunction(std::string_view name) {
 std::span<const jit::RuntimeSymbol> allHelpers() {
   static const std::vector<jit::RuntimeSymbol>* all = [] {
     auto* v = new std::vector<jit::RuntimeSymbol>();
-    for (auto list : {memoryHelpers(), counterHelpers(), warpHelpers(), deviceFunctions(), matrixHelpers(), textureHelpers()})
+    for (auto list :
+         {memoryHelpers(), counterHelpers(), warpHelpers(), deviceFunctions(), matrixHelpers(), textureHelpers()})
       v->insert(v->end(), list.begin(), list.end());
     return v;
   }();

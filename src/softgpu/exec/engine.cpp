@@ -16,8 +16,8 @@
 #include "softgpu/exec/cta.h"
 #include "softgpu/exec/device_memory.h"
 #include "softgpu/exec/faults.h"
-#include "softgpu/exec/program_impl.h"
 #include "softgpu/exec/helpers.h"
+#include "softgpu/exec/program_impl.h"
 
 namespace sonde::softgpu::exec {
 
@@ -129,7 +129,7 @@ void EngineImpl::workerMain(State& state) {
 // the application has set for its threads (workers inherit that).
 class DeviceFloatControl {
  public:
-  DeviceFloatControl() : saved_(_mm_getcsr()) { _mm_setcsr(0x1f80); }   // all exceptions masked
+  DeviceFloatControl() : saved_(_mm_getcsr()) { _mm_setcsr(0x1f80); }  // all exceptions masked
   ~DeviceFloatControl() { _mm_setcsr(saved_); }
   DeviceFloatControl(const DeviceFloatControl&) = delete;
   DeviceFloatControl& operator=(const DeviceFloatControl&) = delete;
@@ -155,8 +155,10 @@ void EngineImpl::runBlocks(GridRun& grid, bool) {
   auto begin = [&](WorkerContext::Place& place, bool alone) {
     if (grid.failed.load(std::memory_order_relaxed)) return false;
     if (grid.caches) {
-      if (alone) grid.caches->waitForRoom();
-      else grid.caches->neverWait();
+      if (alone)
+        grid.caches->waitForRoom();
+      else
+        grid.caches->neverWait();
     }
     const uint64_t block = grid.nextBlock.fetch_add(1, std::memory_order_relaxed);
     if (block >= grid.blocks) return false;
@@ -279,7 +281,8 @@ LaunchOutcome EngineImpl::run(const LaunchRequest& request) {
   static const bool deterministic = flag("SONDE_DETERMINISTIC");
   grid.deterministic = deterministic;
   // The packed parameters, padded: code may read to the end of the last word.
-  std::vector<uint8_t> params(std::max<size_t>(program.kernels()[request.kernel].paramBytes, request.params.size()) + 16);
+  std::vector<uint8_t> params(std::max<size_t>(program.kernels()[request.kernel].paramBytes, request.params.size()) +
+                              16);
   std::copy_n(reinterpret_cast<const uint8_t*>(request.params.data()), request.params.size(), params.data());
   grid.params = params.data();
   grid.globals = program.addressTable();
@@ -289,11 +292,13 @@ LaunchOutcome EngineImpl::run(const LaunchRequest& request) {
   if (counting) {
     grid.residentBlocks = 1;
     if (request.device)
-      grid.residentBlocks = std::max(1u, occupancy(program, request.kernel, grid.threadsPerBlock, request.dynamicSharedBytes, *request.device));
+      grid.residentBlocks = std::max(
+          1u, occupancy(program, request.kernel, grid.threadsPerBlock, request.dynamicSharedBytes, *request.device));
     if (request.count >= CountLevel::caches && request.device) {
       caches = CachePool::get().take(*request.device);
-      grid.caches = std::make_unique<CacheRun>(*caches, grid.smCount, wantedThreads(),
-                                               !request.cooperative && !(grid.kernel->spins && grid.blocks > 1), grid.failed);
+      grid.caches =
+          std::make_unique<CacheRun>(*caches, grid.smCount, wantedThreads(),
+                                     !request.cooperative && !(grid.kernel->spins && grid.blocks > 1), grid.failed);
     }
     if (request.monitor) request.monitor->attach([&grid] { return countersOf(grid, false, nullptr); });
   }

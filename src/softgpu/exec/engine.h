@@ -23,14 +23,14 @@ namespace sonde::softgpu::exec {
 
 struct ParamInfo {
   std::string name;
-  uint32_t offset = 0, size = 0, align = 1;   // in the packed parameter buffer
+  uint32_t offset = 0, size = 0, align = 1;  // in the packed parameter buffer
 };
 
 struct KernelInfo {
-  std::string name;                    // mangled
+  std::string name;  // mangled
   std::vector<ParamInfo> params;
   uint32_t paramBytes = 0;
-  uint32_t registersPerThread = 0;     // estimate from live 32-bit values; deterministic
+  uint32_t registersPerThread = 0;  // estimate from live 32-bit values; deterministic
   uint32_t staticSharedBytes = 0;
   uint32_t localBytesPerThread = 0;
   uint32_t constBytes = 0;
@@ -38,7 +38,7 @@ struct KernelInfo {
   std::array<uint32_t, 3> requiredBlock{0, 0, 0};
   std::array<uint32_t, 3> requiredCluster{0, 0, 0};
   bool usesBarrier = false, usesCooperativeSync = false;
-  uint32_t ptxVersion = 0, ptxTarget = 0;   // 90, 90
+  uint32_t ptxVersion = 0, ptxTarget = 0;  // 90, 90
 };
 
 struct GlobalInfo {
@@ -61,7 +61,7 @@ enum class LoadError : uint8_t {
 class Program {
  public:
   struct LoadResult {
-    std::shared_ptr<Program> program;      // null on error
+    std::shared_ptr<Program> program;  // null on error
     LoadError error = LoadError::none;
     std::vector<ptx::Diagnostic> diagnostics;
   };
@@ -70,7 +70,7 @@ class Program {
 
   virtual ~Program() = default;
   virtual std::span<const KernelInfo> kernels() const = 0;
-  virtual std::span<const GlobalInfo> globals() const = 0;   // module-scope .global and .const variables
+  virtual std::span<const GlobalInfo> globals() const = 0;  // module-scope .global and .const variables
   // Functions whose address a global initialiser or `mov` takes work too; the
   // engine gives them addresses by itself.
   //
@@ -86,12 +86,12 @@ struct Dim3 {
 
 // What a compilation cost, for overhead records.
 struct CompileInfo {
-  bool compiled = false;       // false: was there already
+  bool compiled = false;  // false: was there already
   bool diskCacheHit = false;
   uint64_t startNs = 0, endNs = 0;
   uint64_t ptxBytes = 0;
-  int32_t error = 0;           // CUresult
-  std::string message;         // unsupported instruction and its line
+  int32_t error = 0;    // CUresult
+  std::string message;  // unsupported instruction and its line
 };
 
 // Values by [instance * kRawCounterCount + counter]; instances are SMs, and
@@ -130,18 +130,18 @@ class CounterMonitor {
 
 struct LaunchRequest {
   const Program* program = nullptr;
-  uint32_t kernel = 0;                  // index into kernels()
+  uint32_t kernel = 0;  // index into kernels()
   Dim3 grid, block, cluster{0, 0, 0};
   uint32_t dynamicSharedBytes = 0;
-  std::span<const std::byte> params;    // packed, paramBytes long
+  std::span<const std::byte> params;  // packed, paramBytes long
   uint64_t gridId = 0;
   bool cooperative = false;
   // Cooperative launches: device address of 8 zeroed bytes that grid-wide
   // barriers use; kernels find it in %envreg1 (high) and %envreg2 (low).
   uint64_t gridWorkspace = 0;
   CountLevel count = CountLevel::off;
-  CounterValues* counters = nullptr;    // added to
-  CounterMonitor* monitor = nullptr;    // optional, when counting
+  CounterValues* counters = nullptr;  // added to
+  CounterMonitor* monitor = nullptr;  // optional, when counting
   const model::DeviceModel* device = nullptr;
   uint32_t deviceOrdinal = 0;
   uint64_t smClockMHz = 0;
@@ -157,17 +157,18 @@ struct LaunchRequest {
 struct Fault {
   uint64_t address = 0;
   ptx::SourcePos pos;
-  std::string file;                    // from .loc when there is one
+  std::string file;  // from .loc when there is one
   uint32_t fileLine = 0;
   std::array<uint32_t, 3> block{}, thread{};
 };
 
 struct LaunchOutcome {
-  int32_t error = 0;                   // CUresult: 0, 700 illegal address, 716 misaligned, 710 assert, 715 illegal instruction, 702 timeout for a deadlock, 719 launch failed (trap)
-  std::string message;                 // one sentence with kernel, block, thread, PTX line
+  int32_t error = 0;    // CUresult: 0, 700 illegal address, 716 misaligned, 710 assert, 715 illegal instruction, 702
+                        // timeout for a deadlock, 719 launch failed (trap)
+  std::string message;  // one sentence with kernel, block, thread, PTX line
   Fault fault;
-  uint64_t startNs = 0, endNs = 0;     // real time of the run
-  uint64_t cycles = 0;                 // cost model
+  uint64_t startNs = 0, endNs = 0;  // real time of the run
+  uint64_t cycles = 0;              // cost model
 };
 
 // The engine: worker threads and the code cache. Process-wide.

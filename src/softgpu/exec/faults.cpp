@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/exec/faults.h"
 
+#include <sys/mman.h>
+#include <ucontext.h>
+
 #include <csignal>
 #include <cstdlib>
 #include <mutex>
-#include <sys/mman.h>
-#include <ucontext.h>
 
 #include "softgpu/exec/program_impl.h"
 #include "softgpu/memory/address_space.h"
@@ -37,7 +38,7 @@ thread_local bool chaining = false;
 void chain(int number, siginfo_t* info, void* context) {
   const struct sigaction& previous = number == SIGSEGV ? previousSegv : previousBus;
   if (chaining) {
-    struct sigaction fatal {};
+    struct sigaction fatal{};
     fatal.sa_handler = SIG_DFL;
     sigaction(number, &fatal, nullptr);
     return;
@@ -90,7 +91,7 @@ void onFault(int number, siginfo_t* info, void* context) {
 }
 
 struct sigaction handlerAction() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_sigaction = &onFault;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
   sigemptyset(&action.sa_mask);
@@ -143,7 +144,7 @@ void prepareThreadForFaults() {
 
 void reassertFaultHandlers() {
   for (int number : {SIGSEGV, SIGBUS}) {
-    struct sigaction now {};
+    struct sigaction now{};
     if (sigaction(number, nullptr, &now) != 0) continue;
     if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == &onFault) continue;
     (number == SIGSEGV ? previousSegv : previousBus) = now;

@@ -41,7 +41,8 @@ bool FiberStack::reserve(size_t bytes) {
   if (base_) munmap(base_ - page, size_ + page);
   base_ = nullptr;
   size_ = 0;
-  void* p = mmap(nullptr, bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  void* p = mmap(nullptr, bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK,
+                 -1, 0);
   if (p == MAP_FAILED) return false;
   mprotect(p, page, PROT_NONE);
   base_ = static_cast<std::byte*>(p) + page;
@@ -57,12 +58,12 @@ void prepareFiber(Fiber& fiber, FiberStack& stack, void (*entry)(void*), void* a
   *--sp = nullptr;
   *--sp = nullptr;
   *--sp = reinterpret_cast<void*>(&sonde_fiber_start);
-  *--sp = nullptr;                            // rbp
-  *--sp = nullptr;                            // rbx
-  *--sp = reinterpret_cast<void*>(entry);     // r12
-  *--sp = argument;                           // r13
-  *--sp = nullptr;                            // r14
-  *--sp = nullptr;                            // r15
+  *--sp = nullptr;                         // rbp
+  *--sp = nullptr;                         // rbx
+  *--sp = reinterpret_cast<void*>(entry);  // r12
+  *--sp = argument;                        // r13
+  *--sp = nullptr;                         // r14
+  *--sp = nullptr;                         // r15
   fiber.sp = sp;
   fiber.stackBottom = stack.bottom();
   fiber.stackSize = stack.size();

@@ -23,11 +23,11 @@ struct GridRun {
   const LaunchRequest* request = nullptr;
   const ProgramImpl* program = nullptr;
   std::shared_ptr<const jit::CompiledKernel> kernel;
-  uint64_t serial = 0;                 // tells grids apart for the workers' CTAs
+  uint64_t serial = 0;  // tells grids apart for the workers' CTAs
   uint64_t blocks = 0;
   uint32_t warpsPerBlock = 0, threadsPerBlock = 0;
   uint32_t smCount = 1;
-  uint32_t sharedBytes = 0;            // static + dynamic
+  uint32_t sharedBytes = 0;  // static + dynamic
   uint64_t localStride = 0;
   bool fibers = false;
   bool deterministic = false;
@@ -37,8 +37,8 @@ struct GridRun {
   std::atomic<uint64_t> nextBlock{0};
   std::atomic<uint64_t> doneBlocks{0};
   std::atomic<bool> failed{false};
-  std::atomic<uint32_t> workers{0};    // threads inside
-  std::mutex mutex;                    // guards what follows
+  std::atomic<uint32_t> workers{0};  // threads inside
+  std::mutex mutex;                  // guards what follows
   std::condition_variable done;
   LaunchOutcome outcome;
   uint64_t outcomeBlock = ~uint64_t{0};
@@ -51,8 +51,8 @@ struct GridRun {
   };
   std::vector<Text> printed;
 
-  std::unique_ptr<CacheRun> caches;    // when the caches are counted
-  uint32_t residentBlocks = 1;         // of an SM
+  std::unique_ptr<CacheRun> caches;  // when the caches are counted
+  uint32_t residentBlocks = 1;       // of an SM
 
   uint32_t smOf(uint64_t block) const { return static_cast<uint32_t>(block % smCount); }
 };

@@ -20,7 +20,8 @@ inline float halfToFloat(uint16_t h) {
   const uint32_t sign = uint32_t{h & 0x8000u} << 16;
   const uint32_t exponent = h >> 10 & 31, fraction = h & 0x3ff;
   if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | fraction << 13);
-  if (exponent == 0) return std::copysign(std::ldexp(static_cast<float>(fraction), -24), std::bit_cast<float>(sign | 0x3f800000u));
+  if (exponent == 0)
+    return std::copysign(std::ldexp(static_cast<float>(fraction), -24), std::bit_cast<float>(sign | 0x3f800000u));
   return std::bit_cast<float>(sign | (exponent + 112) << 23 | fraction << 13);
 }
 inline uint16_t floatToHalf(float f) {

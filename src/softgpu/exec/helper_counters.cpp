@@ -43,9 +43,9 @@ Banks passes(const uint64_t* address, uint32_t mask, uint32_t bytes) {
   for (uint32_t begin = 0; begin < kLanes; begin += perGroup) {
     const uint32_t group = perGroup == 32 ? mask : mask >> begin & ((1u << perGroup) - 1);
     if (!group) continue;
-    uint32_t used = 0;              // banks with a word
+    uint32_t used = 0;  // banks with a word
     uint8_t count[32];
-    uint64_t word[32][32];          // distinct words of each bank
+    uint64_t word[32][32];  // distinct words of each bank
     uint32_t most = 1;
     for (uint32_t m = group; m; m &= m - 1) {
       const uint64_t a = address[begin + static_cast<uint32_t>(__builtin_ctz(m))] >> 2;
@@ -81,9 +81,10 @@ void logLine(WarpState* w, uint64_t line, CacheAccess kind, uint64_t sectors) {
 
 // kAtom and kRed are atomics; atL2: a load that must not be served by L1.
 CacheAccess globalAccess(uint32_t kind, bool atL2) {
-  return kind == kStore ? CacheAccess::globalStore
+  return kind == kStore  ? CacheAccess::globalStore
          : kind != kLoad ? CacheAccess::atomic
-         : atL2 ? CacheAccess::globalLoadAtL2 : CacheAccess::globalLoad;
+         : atL2          ? CacheAccess::globalLoadAtL2
+                         : CacheAccess::globalLoad;
 }
 
 // Sectors of a line of the address space. Shared and local memory below global
@@ -96,7 +97,9 @@ void logGlobal(WarpState* w, uint64_t addressLine, CacheAccess kind, uint64_t se
     return;
   }
   logLine(w, addressLine & 31,
-          kind == CacheAccess::globalStore ? CacheAccess::hostStore : kind == CacheAccess::atomic ? CacheAccess::hostAtomic : CacheAccess::hostLoad,
+          kind == CacheAccess::globalStore ? CacheAccess::hostStore
+          : kind == CacheAccess::atomic    ? CacheAccess::hostAtomic
+                                           : CacheAccess::hostLoad,
           sectors);
 }
 
@@ -167,7 +170,8 @@ void countShared(WarpState* w, const uint64_t* address, uint32_t mask, uint32_t 
   if (kind >= kAtom) return;
   const Banks b = passes(address, mask, bytes);
   add(w, kind == kLoad ? RawCounter::shared_load_wavefronts : RawCounter::shared_store_wavefronts, b.wavefronts);
-  add(w, kind == kLoad ? RawCounter::shared_load_bank_conflicts : RawCounter::shared_store_bank_conflicts, b.wavefronts - b.groups);
+  add(w, kind == kLoad ? RawCounter::shared_load_bank_conflicts : RawCounter::shared_store_bank_conflicts,
+      b.wavefronts - b.groups);
 }
 
 // On hardware the words of the 32 lanes lie side by side: word i of lane l at
@@ -233,7 +237,11 @@ void countAccess(WarpState* w, const uint64_t* address, uint32_t mask, uint32_t 
   for (uint32_t m = mask & ~(shared | local); m; m &= m - 1) lanes[n++] = address[__builtin_ctz(m)];
   if (shared) {
     const auto threads = static_cast<uint64_t>(__builtin_popcount(shared));
-    add(w, kind == kLoad ? RawCounter::shared_load_requests : kind == kStore ? RawCounter::shared_store_requests : RawCounter::shared_atom_requests, 1);
+    add(w,
+        kind == kLoad    ? RawCounter::shared_load_requests
+        : kind == kStore ? RawCounter::shared_store_requests
+                         : RawCounter::shared_atom_requests,
+        1);
     if (kind == kLoad) add(w, RawCounter::shared_load_bytes, threads * bytes);
     if (kind == kStore) add(w, RawCounter::shared_store_bytes, threads * bytes);
     countShared(w, offset, shared, bytes, kind);

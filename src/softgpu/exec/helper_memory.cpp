@@ -11,11 +11,11 @@
 #include <cmath>
 #include <cstring>
 
+#include "ptx/types.h"
 #include "softgpu/exec/atomic_ops.h"
 #include "softgpu/exec/cta.h"
 #include "softgpu/exec/faults.h"
 #include "softgpu/exec/half_float.h"
-#include "ptx/types.h"
 
 namespace sonde::softgpu::exec {
 
@@ -34,29 +34,38 @@ SONDE_DEVICE_CODE void copyElement(void* to, const void* from, uint32_t bytes) {
     case 4: *static_cast<volatile uint32_t*>(to) = *static_cast<const volatile uint32_t*>(from); return;
     case 8: *static_cast<volatile uint64_t*>(to) = *static_cast<const volatile uint64_t*>(from); return;
     default:
-      for (uint32_t i = 0; i < bytes; ++i) static_cast<volatile uint8_t*>(to)[i] = static_cast<const volatile uint8_t*>(from)[i];
+      for (uint32_t i = 0; i < bytes; ++i)
+        static_cast<volatile uint8_t*>(to)[i] = static_cast<const volatile uint8_t*>(from)[i];
   }
 }
 
 }  // namespace
 
-SONDE_DEVICE_CODE void* resolveLane(WarpState* w, uint32_t space, uint64_t address, uint32_t bytes, uint32_t lane, bool write) {
+SONDE_DEVICE_CODE void* resolveLane(WarpState* w, uint32_t space, uint64_t address, uint32_t bytes, uint32_t lane,
+                                    bool write) {
   const uint32_t only = 1u << lane;
   if (space == 1) {
     const uint64_t generic = w->sharedBase + static_cast<uint32_t>(address);
-    if (address % bytes) raiseFault(w, kErrorMisalignedAddress, only, generic, write ? "a misaligned write to" : "a misaligned read of");
+    if (address % bytes)
+      raiseFault(w, kErrorMisalignedAddress, only, generic, write ? "a misaligned write to" : "a misaligned read of");
     if (address + bytes > w->totalSharedBytes || address > w->totalSharedBytes)
-      raiseFault(w, kErrorIllegalAddress, only, generic, write ? "a write beyond the block's shared memory, to" : "a read beyond the block's shared memory, of");
+      raiseFault(
+          w, kErrorIllegalAddress, only, generic,
+          write ? "a write beyond the block's shared memory, to" : "a read beyond the block's shared memory, of");
     return reinterpret_cast<void*>(generic + w->deviceDelta);
   }
   if (space == 2) {
     const uint64_t generic = w->localBase + lane * w->localStride + address;
-    if (address % bytes) raiseFault(w, kErrorMisalignedAddress, only, generic, write ? "a misaligned write to" : "a misaligned read of");
+    if (address % bytes)
+      raiseFault(w, kErrorMisalignedAddress, only, generic, write ? "a misaligned write to" : "a misaligned read of");
     if (address + bytes > w->localLimit || address > w->localLimit)
-      raiseFault(w, kErrorIllegalAddress, only, generic, write ? "a write beyond the thread's local memory, to" : "a read beyond the thread's local memory, of");
+      raiseFault(
+          w, kErrorIllegalAddress, only, generic,
+          write ? "a write beyond the thread's local memory, to" : "a read beyond the thread's local memory, of");
     return reinterpret_cast<void*>(generic + w->deviceDelta);
   }
-  if (address % bytes) raiseFault(w, kErrorMisalignedAddress, only, address, write ? "a misaligned write to" : "a misaligned read of");
+  if (address % bytes)
+    raiseFault(w, kErrorMisalignedAddress, only, address, write ? "a misaligned write to" : "a misaligned read of");
   if (address - w->windowBase < w->windowSize && bytes <= w->windowSize - (address - w->windowBase))
     return reinterpret_cast<void*>(address + w->deviceDelta);
   const auto& allowed = w->cta->grid->request->hostAddressAllowed;
@@ -66,7 +75,8 @@ SONDE_DEVICE_CODE void* resolveLane(WarpState* w, uint32_t space, uint64_t addre
 
 namespace {
 
-SONDE_DEVICE_CODE void loadLanes(WarpState* w, const uint64_t* addresses, uint32_t mask, uint32_t description, void* out) {
+SONDE_DEVICE_CODE void loadLanes(WarpState* w, const uint64_t* addresses, uint32_t mask, uint32_t description,
+                                 void* out) {
   const Access a(description);
   auto* to = static_cast<uint8_t*>(out);
   for (uint32_t m = mask; m; m &= m - 1) {
@@ -77,7 +87,8 @@ SONDE_DEVICE_CODE void loadLanes(WarpState* w, const uint64_t* addresses, uint32
 }
 
 #if defined(__x86_64__)
-#define SONDE_AVX512 __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq"), no_sanitize("address", "thread", "undefined")))
+#define SONDE_AVX512 \
+  __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq"), no_sanitize("address", "thread", "undefined")))
 
 // Where a shared or generic access of the lanes lies, and which lanes (a mask)
 // leave their space or are misaligned.
@@ -91,7 +102,8 @@ SONDE_AVX512 inline Row512 locate512(const WarpState* w, const uint64_t* address
   const auto shift = static_cast<unsigned>(__builtin_ctz(a.bytes * a.count));
   const bool shared = a.space == 1;
   const __m512i base = _mm512_set1_epi64(static_cast<int64_t>(shared ? 0 : w->windowBase));
-  const __m512i limit = _mm512_set1_epi64(static_cast<int64_t>((shared ? w->totalSharedBytes : w->windowSize) >> shift));
+  const __m512i limit =
+      _mm512_set1_epi64(static_cast<int64_t>((shared ? w->totalSharedBytes : w->windowSize) >> shift));
   const __m512i move = _mm512_set1_epi64(static_cast<int64_t>(w->deviceDelta + (shared ? w->sharedBase : 0)));
   const __m512i turn = _mm512_set1_epi64(shift);
   for (int i = 0; i < 4; ++i) {
@@ -104,7 +116,8 @@ SONDE_AVX512 inline Row512 locate512(const WarpState* w, const uint64_t* address
   return row;
 }
 
-SONDE_AVX512 void loadLanes512(WarpState* w, const uint64_t* addresses, uint32_t mask, uint32_t description, void* out) {
+SONDE_AVX512 void loadLanes512(WarpState* w, const uint64_t* addresses, uint32_t mask, uint32_t description,
+                               void* out) {
   const Access a(description);
   if (a.space > 1 || a.bytes < 4) return loadLanes(w, addresses, mask, description, out);
   const Row512 row = locate512(w, addresses, a);
@@ -118,14 +131,17 @@ SONDE_AVX512 void loadLanes512(WarpState* w, const uint64_t* addresses, uint32_t
         _mm256_store_si256(reinterpret_cast<__m256i*>(static_cast<char*>(out) + e * 128 + 32 * i),
                            _mm512_mask_i64gather_epi32(_mm256_setzero_si256(), m, at[i], base, 1));
       else
-        _mm512_store_si512(static_cast<char*>(out) + e * 256 + 64 * i, _mm512_mask_i64gather_epi64(_mm512_setzero_si512(), m, at[i], base, 1));
+        _mm512_store_si512(static_cast<char*>(out) + e * 256 + 64 * i,
+                           _mm512_mask_i64gather_epi64(_mm512_setzero_si512(), m, at[i], base, 1));
     }
   }
 }
 
-SONDE_DEVICE_CODE void storeLanes(WarpState* w, const uint64_t* addresses, uint32_t mask, uint32_t description, const void* in);
+SONDE_DEVICE_CODE void storeLanes(WarpState* w, const uint64_t* addresses, uint32_t mask, uint32_t description,
+                                  const void* in);
 
-SONDE_AVX512 void storeLanes512(WarpState* w, const uint64_t* addresses, uint32_t mask, uint32_t description, const void* in) {
+SONDE_AVX512 void storeLanes512(WarpState* w, const uint64_t* addresses, uint32_t mask, uint32_t description,
+                                const void* in) {
   const Access a(description);
   if (a.space > 1 || a.bytes < 4) return storeLanes(w, addresses, mask, description, in);
   const Row512 row = locate512(w, addresses, a);
@@ -136,20 +152,24 @@ SONDE_AVX512 void storeLanes512(WarpState* w, const uint64_t* addresses, uint32_
     for (int i = 0; i < 4; ++i) {
       const auto m = static_cast<__mmask8>(mask >> (8 * i));
       if (a.bytes == 4)
-        _mm512_mask_i64scatter_epi32(base, m, at[i], _mm256_load_si256(reinterpret_cast<const __m256i*>(static_cast<const char*>(in) + e * 128 + 32 * i)), 1);
+        _mm512_mask_i64scatter_epi32(
+            base, m, at[i],
+            _mm256_load_si256(reinterpret_cast<const __m256i*>(static_cast<const char*>(in) + e * 128 + 32 * i)), 1);
       else
-        _mm512_mask_i64scatter_epi64(base, m, at[i], _mm512_load_si512(static_cast<const char*>(in) + e * 256 + 64 * i), 1);
+        _mm512_mask_i64scatter_epi64(base, m, at[i], _mm512_load_si512(static_cast<const char*>(in) + e * 256 + 64 * i),
+                                     1);
     }
   }
 }
 
 bool hostHasAvx512() {
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512dq");
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
 }
 #endif
 
-SONDE_DEVICE_CODE void storeLanes(WarpState* w, const uint64_t* addresses, uint32_t mask, uint32_t description, const void* in) {
+SONDE_DEVICE_CODE void storeLanes(WarpState* w, const uint64_t* addresses, uint32_t mask, uint32_t description,
+                                  const void* in) {
   const Access a(description);
   const auto* from = static_cast<const uint8_t*>(in);
   for (uint32_t m = mask; m; m &= m - 1) {
@@ -163,24 +183,28 @@ SONDE_DEVICE_CODE void loadOne(WarpState* w, uint64_t address, uint32_t mask, ui
   const Access a(description);
   const auto lane = static_cast<uint32_t>(__builtin_ctz(mask));
   const auto* from = static_cast<const uint8_t*>(resolveLane(w, a.space, address, a.bytes * a.count, lane, false));
-  for (uint32_t i = 0; i < a.count; ++i) copyElement(static_cast<uint8_t*>(out) + i * a.bytes, from + i * a.bytes, a.bytes);
+  for (uint32_t i = 0; i < a.count; ++i)
+    copyElement(static_cast<uint8_t*>(out) + i * a.bytes, from + i * a.bytes, a.bytes);
 }
 
 SONDE_DEVICE_CODE void storeOne(WarpState* w, uint64_t address, uint32_t mask, uint32_t description, const void* in) {
   const Access a(description);
   const auto lane = static_cast<uint32_t>(__builtin_ctz(mask));
   auto* to = static_cast<uint8_t*>(resolveLane(w, a.space, address, a.bytes * a.count, lane, true));
-  for (uint32_t i = 0; i < a.count; ++i) copyElement(to + i * a.bytes, static_cast<const uint8_t*>(in) + i * a.bytes, a.bytes);
+  for (uint32_t i = 0; i < a.count; ++i)
+    copyElement(to + i * a.bytes, static_cast<const uint8_t*>(in) + i * a.bytes, a.bytes);
 }
 
 // cp.async: `bytes` to shared memory, of which `valid` come from the source.
-SONDE_DEVICE_CODE void copyAsync(WarpState* w, const uint64_t* to, const uint64_t* from, uint32_t mask, uint32_t bytes, const uint32_t* valid) {
+SONDE_DEVICE_CODE void copyAsync(WarpState* w, const uint64_t* to, const uint64_t* from, uint32_t mask, uint32_t bytes,
+                                 const uint32_t* valid) {
   for (uint32_t m = mask; m; m &= m - 1) {
     const auto l = static_cast<uint32_t>(__builtin_ctz(m));
     auto* d = static_cast<uint8_t*>(resolveLane(w, 1, to[l], bytes, l, true));
     const uint32_t n = valid[l] < bytes ? valid[l] : bytes;
     const uint8_t* s = n ? static_cast<const uint8_t*>(resolveLane(w, 0, from[l], bytes, l, false)) : nullptr;
-    for (uint32_t i = 0; i < bytes; ++i) *static_cast<volatile uint8_t*>(d + i) = i < n ? *static_cast<const volatile uint8_t*>(s + i) : 0;
+    for (uint32_t i = 0; i < bytes; ++i)
+      *static_cast<volatile uint8_t*>(d + i) = i < n ? *static_cast<const volatile uint8_t*>(s + i) : 0;
   }
 }
 
@@ -260,11 +284,14 @@ uint16_t extremeHalf(uint16_t a, uint16_t b, bool brain, bool wantMin) {
 
 SONDE_DEVICE_CODE uint64_t atomicOne(void* p, bool plain, AtomicOp op, ptx::ScalarType t, uint64_t x, uint64_t y) {
   using enum ptx::ScalarType;
-  if (op == AtomicOp::exch || op == AtomicOp::cas || !(t == f16 || t == bf16 || t == f16x2 || t == bf16x2 || t == f32 || t == f64)) {
+  if (op == AtomicOp::exch || op == AtomicOp::cas ||
+      !(t == f16 || t == bf16 || t == f16x2 || t == bf16x2 || t == f32 || t == f64)) {
     const bool s = ptx::isSigned(t);
     switch (ptx::bitsOf(t)) {
-      case 16: return integerAtomic<uint16_t, int16_t>(p, plain, op, s, static_cast<uint16_t>(x), static_cast<uint16_t>(y));
-      case 32: return integerAtomic<uint32_t, int32_t>(p, plain, op, s, static_cast<uint32_t>(x), static_cast<uint32_t>(y));
+      case 16:
+        return integerAtomic<uint16_t, int16_t>(p, plain, op, s, static_cast<uint16_t>(x), static_cast<uint16_t>(y));
+      case 32:
+        return integerAtomic<uint32_t, int32_t>(p, plain, op, s, static_cast<uint32_t>(x), static_cast<uint32_t>(y));
       default: return integerAtomic<uint64_t, int64_t>(p, plain, op, s, x, y);
     }
   }
@@ -282,7 +309,9 @@ SONDE_DEVICE_CODE uint64_t atomicOne(void* p, bool plain, AtomicOp op, ptx::Scal
       const auto v = valueAs<double>(x);
       return exchangeWith(static_cast<uint64_t*>(p), plain, [&](uint64_t old) {
         const auto o = valueAs<double>(old);
-        return bitsAs<double, uint64_t>(op == AtomicOp::add ? o + v : op == AtomicOp::min ? std::fmin(o, v) : std::fmax(o, v));
+        return bitsAs<double, uint64_t>(op == AtomicOp::add   ? o + v
+                                        : op == AtomicOp::min ? std::fmin(o, v)
+                                                              : std::fmax(o, v));
       });
     }
     case f16:
@@ -296,7 +325,8 @@ SONDE_DEVICE_CODE uint64_t atomicOne(void* p, bool plain, AtomicOp op, ptx::Scal
         const bool brain = t == bf16x2;
         auto one = [&](uint32_t shift) -> uint32_t {
           const auto o = static_cast<uint16_t>(old >> shift), v = static_cast<uint16_t>(x >> shift);
-          return uint32_t{op == AtomicOp::add ? addHalf(o, v, brain) : extremeHalf(o, v, brain, op == AtomicOp::min)} << shift;
+          return uint32_t{op == AtomicOp::add ? addHalf(o, v, brain) : extremeHalf(o, v, brain, op == AtomicOp::min)}
+                 << shift;
         };
         return one(0) | one(16);
       });

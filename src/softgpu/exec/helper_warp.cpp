@@ -50,19 +50,21 @@ void redux(uint32_t mask, uint32_t op, const uint32_t* value, const uint32_t* me
         std::memcpy(&x, &u, 4);
         return x;
       };
-      if (first) r = v;
-      else switch (op) {
-        case 0: r += v; break;
-        case 1: r = r < v ? r : v; break;
-        case 2: r = r > v ? r : v; break;
-        case 3: r = static_cast<int32_t>(r) < static_cast<int32_t>(v) ? r : v; break;
-        case 4: r = static_cast<int32_t>(r) > static_cast<int32_t>(v) ? r : v; break;
-        case 5: r &= v; break;
-        case 6: r |= v; break;
-        case 7: r ^= v; break;
-        case 8: r = std::isnan(f(r)) || f(v) < f(r) ? v : r; break;
-        default: r = std::isnan(f(r)) || f(v) > f(r) ? v : r; break;
-      }
+      if (first)
+        r = v;
+      else
+        switch (op) {
+          case 0: r += v; break;
+          case 1: r = r < v ? r : v; break;
+          case 2: r = r > v ? r : v; break;
+          case 3: r = static_cast<int32_t>(r) < static_cast<int32_t>(v) ? r : v; break;
+          case 4: r = static_cast<int32_t>(r) > static_cast<int32_t>(v) ? r : v; break;
+          case 5: r &= v; break;
+          case 6: r |= v; break;
+          case 7: r ^= v; break;
+          case 8: r = std::isnan(f(r)) || f(v) < f(r) ? v : r; break;
+          default: r = std::isnan(f(r)) || f(v) > f(r) ? v : r; break;
+        }
       first = false;
     }
     out[l] = r;
@@ -75,7 +77,8 @@ uint32_t barrier(WarpState* w, uint32_t mask, uint32_t id, uint32_t count, uint3
 
 void clusterBarrier(WarpState* w, uint32_t mask, uint32_t) {
   if (w->clusterSize <= 1) return;
-  raiseFault(w, kErrorIllegalInstruction, mask, 0, "a barrier over a cluster of several blocks, which is not built yet");
+  raiseFault(w, kErrorIllegalInstruction, mask, 0,
+             "a barrier over a cluster of several blocks, which is not built yet");
 }
 
 uint64_t clockValue(WarpState*) {
@@ -89,13 +92,16 @@ uint64_t clockValue(WarpState*) {
 uint64_t globalTimer() { return platform::nowNs(); }
 
 void trapHelper(WarpState* w, uint32_t mask) { raiseFault(w, kErrorLaunchFailed, mask, 0, "a trap instruction"); }
-void breakpoint(WarpState* w, uint32_t mask) { raiseFault(w, kErrorLaunchFailed, mask, 0, "a brkpt instruction without a debugger"); }
+void breakpoint(WarpState* w, uint32_t mask) {
+  raiseFault(w, kErrorLaunchFailed, mask, 0, "a brkpt instruction without a debugger");
+}
 void badCall(WarpState* w, uint64_t token, uint32_t mask) {
   raiseFault(w, kErrorInvalidPc, mask, token, "an indirect call of something that is not a function, at");
 }
 void stackCheck(WarpState* w, uint32_t mask) {
   if (w->localTop > w->localLimit)
-    raiseFault(w, kErrorIllegalAddress, mask, w->localTop, "the local stack is used up (see cudaLimitStackSize) at offset");
+    raiseFault(w, kErrorIllegalAddress, mask, w->localTop,
+               "the local stack is used up (see cudaLimitStackSize) at offset");
   // The host's stack for this warp.
   Cta& cta = *w->cta;
   if (cta.fibers) {
@@ -126,7 +132,8 @@ struct Mbarrier {
   }
 };
 
-SONDE_DEVICE_CODE void mbarrier(WarpState* w, const uint64_t* addresses, uint32_t mask, uint32_t what, const uint64_t* amount, uint64_t* out) {
+SONDE_DEVICE_CODE void mbarrier(WarpState* w, const uint64_t* addresses, uint32_t mask, uint32_t what,
+                                const uint64_t* amount, uint64_t* out) {
   const auto op = static_cast<MbarrierOp>(what >> 8 & 255);
   bool waits = false;
   for (uint32_t m = mask; m; m &= m - 1) {
@@ -143,12 +150,16 @@ SONDE_DEVICE_CODE void mbarrier(WarpState* w, const uint64_t* addresses, uint32_
         break;
       case MbarrierOp::arriveDrop: b.expected -= n; [[fallthrough]];
       case MbarrierOp::arrive:
-        if (n > b.pending) raiseFault(w, kErrorIllegalInstruction, 1u << l, addresses[l], "more arrivals at an mbarrier than it expects");
+        if (n > b.pending)
+          raiseFault(w, kErrorIllegalInstruction, 1u << l, addresses[l],
+                     "more arrivals at an mbarrier than it expects");
         b.pending -= n;
         b.settle();
         break;
       case MbarrierOp::arriveExpect:
-        if (b.pending == 0) raiseFault(w, kErrorIllegalInstruction, 1u << l, addresses[l], "more arrivals at an mbarrier than it expects");
+        if (b.pending == 0)
+          raiseFault(w, kErrorIllegalInstruction, 1u << l, addresses[l],
+                     "more arrivals at an mbarrier than it expects");
         b.bytes += static_cast<int64_t>(n);
         b.pending -= 1;
         b.settle();
@@ -161,8 +172,10 @@ SONDE_DEVICE_CODE void mbarrier(WarpState* w, const uint64_t* addresses, uint32_
       case MbarrierOp::testState: out[l] = (n >> 63) != b.phase; break;
       case MbarrierOp::testParity: out[l] = (n & 1) != b.phase; break;
     }
-    if (op == MbarrierOp::testState || op == MbarrierOp::testParity) waits |= out[l] == 0;
-    else *p = b.pack();
+    if (op == MbarrierOp::testState || op == MbarrierOp::testParity)
+      waits |= out[l] == 0;
+    else
+      *p = b.pack();
   }
   if (waits && (what >> 16 & 1)) yieldWarp(w);
 }

@@ -17,7 +17,7 @@ namespace sonde::softgpu::exec {
 std::span<const jit::RuntimeSymbol> memoryHelpers();
 std::span<const jit::RuntimeSymbol> counterHelpers();
 std::span<const jit::RuntimeSymbol> warpHelpers();
-std::span<const jit::RuntimeSymbol> deviceFunctions();   // vprintf, malloc …: "sonde_fn_<name>"
+std::span<const jit::RuntimeSymbol> deviceFunctions();  // vprintf, malloc …: "sonde_fn_<name>"
 // All of the above.
 std::span<const jit::RuntimeSymbol> allHelpers();
 bool isDeviceFunction(std::string_view name);

@@ -19,12 +19,12 @@ constexpr unsigned kLaneCount = 32, kMaxSide = 32, kMaxDepth = 256;
 // kind of instruction and thread.
 struct Plan {
   struct Element {
-    uint16_t word, field;    // register * 32 + lane, and which part of it
+    uint16_t word, field;  // register * 32 + lane, and which part of it
     uint16_t row, column;
   };
   MatrixJob job;
-  unsigned depth = 0;                  // k, padded
-  unsigned groups = 1;                 // m8n8k4 on f16 makes four products
+  unsigned depth = 0;   // k, padded
+  unsigned groups = 1;  // m8n8k4 on f16 makes four products
   std::vector<Element> a[4], b[4], c[4], d[4];
 };
 
@@ -33,7 +33,8 @@ Plan makePlan(const MatrixJob& job) {
   plan.job = job;
   plan.depth = (job.k + 7) / 8 * 8;
   if (!job.wmma && job.m == 8 && job.k == 4 && job.a == MatrixType::f16) plan.groups = 4;
-  auto list = [&](const MatrixJob& j, MatrixPart part, MatrixType type, unsigned registers, std::vector<Plan::Element>* out) {
+  auto list = [&](const MatrixJob& j, MatrixPart part, MatrixType type, unsigned registers,
+                  std::vector<Plan::Element>* out) {
     for (unsigned reg = 0; reg < registers; ++reg)
       for (unsigned lane = 0; lane < kLaneCount; ++lane)
         for (unsigned i = 0; i < perRegister(type); ++i) {
@@ -119,14 +120,14 @@ void fill(Side& side, unsigned lines, unsigned depth, unsigned k, MatrixType typ
     const double v = matrixReal(bits, type);
     side.real[at] = v;
     side.exponent[at] = exponentOf(v);
-    side.special[line] |= side.exponent[at] == 1024;   // infinity or NaN
+    side.special[line] |= side.exponent[at] == 1024;  // infinity or NaN
   }
 }
 
 }  // namespace
 
 void multiplyMatrices(const MatrixJob* jobPointer, const void* a, const void* b, const void* c, void* d) {
-  thread_local std::unique_ptr<Matrices> matrices;   // too large for the stack of a warp
+  thread_local std::unique_ptr<Matrices> matrices;  // too large for the stack of a warp
   if (!matrices) matrices = std::make_unique<Matrices>();
   Matrices& x = *matrices;
   const MatrixJob& job = *jobPointer;
@@ -147,8 +148,7 @@ void multiplyMatrices(const MatrixJob* jobPointer, const void* a, const void* b,
     }
     for (const Plan::Element& e : plan.c[g]) x.c[e.row][e.column] = matrixReal(field(c, job.c, e), job.c);
     for (const Plan::Element& e : plan.d[g])
-      setField(d, job.d, e,
-               matrixDot(job, x.a.line(e.row, depth), x.b.line(e.column, depth), x.c[e.row][e.column]));
+      setField(d, job.d, e, matrixDot(job, x.a.line(e.row, depth), x.b.line(e.column, depth), x.c[e.row][e.column]));
   }
 }
 

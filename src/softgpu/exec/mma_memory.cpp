@@ -10,7 +10,7 @@ namespace sonde::softgpu::exec {
 
 namespace {
 
-constexpr uint32_t kRowBytes = 16;   // eight 16-bit elements
+constexpr uint32_t kRowBytes = 16;  // eight 16-bit elements
 
 uint16_t halfOf(uint32_t word, unsigned i) { return static_cast<uint16_t>(word >> (16 * i)); }
 uint32_t wordOf(uint16_t low, uint16_t high) { return low | static_cast<uint32_t>(high) << 16; }
@@ -37,8 +37,7 @@ SONDE_DEVICE_CODE void storeMatrices(WarpState* warp, const uint64_t* addresses,
     uint16_t rows[8][8];
     for (uint32_t l = 0; l < kLanes; ++l) {
       const uint32_t major = l / 4, minor = 2 * (l % 4), word = in[j * kLanes + l];
-      for (unsigned i = 0; i < 2; ++i)
-        (transpose ? rows[minor + i][major] : rows[major][minor + i]) = halfOf(word, i);
+      for (unsigned i = 0; i < 2; ++i) (transpose ? rows[minor + i][major] : rows[major][minor + i]) = halfOf(word, i);
     }
     for (uint32_t i = 0; i < 8; ++i)
       std::memcpy(resolveLane(warp, space, addresses[8 * j + i], kRowBytes, 8 * j + i, true), rows[i], kRowBytes);
@@ -63,7 +62,7 @@ SONDE_DEVICE_CODE void forEachLine(WarpState* warp, const MatrixJob& job, Matrix
   for (unsigned line = 0; line < lines; ++line) {
     const uint64_t address = base + uint64_t{line} * stride * bits / 8;
     auto* first = static_cast<uint8_t*>(resolveLane(warp, space, address, unit, 0, write));
-    resolveLane(warp, space, address + bytes - unit, unit, 0, write);   // the line's end is valid, too
+    resolveLane(warp, space, address + bytes - unit, unit, 0, write);  // the line's end is valid, too
     visit(first, line);
   }
 }
@@ -71,8 +70,10 @@ SONDE_DEVICE_CODE void forEachLine(WarpState* warp, const MatrixJob& job, Matrix
 // A matrix's elements by place, in the order of its lines.
 uint64_t readElement(const uint8_t* line, unsigned i, unsigned bits) {
   uint64_t v = 0;
-  if (bits >= 8) std::memcpy(&v, line + i * bits / 8, bits / 8);
-  else v = (line[i * bits / 8] >> (i * bits % 8)) & ((1u << bits) - 1);
+  if (bits >= 8)
+    std::memcpy(&v, line + i * bits / 8, bits / 8);
+  else
+    v = (line[i * bits / 8] >> (i * bits % 8)) & ((1u << bits) - 1);
   return v;
 }
 void writeElement(uint8_t* line, unsigned i, unsigned bits, uint64_t v) {
@@ -101,8 +102,10 @@ SONDE_DEVICE_CODE void loadFragment(WarpState* warp, const MatrixJob* job, uint3
         const unsigned line = job->columnA ? p.column : p.row, at = job->columnA ? p.row : p.column;
         word |= readElement(lines[line], at, bits) << (i * bits);
       }
-      if (bits == 64) static_cast<uint64_t*>(out)[reg * kLanes + lane] = word;
-      else static_cast<uint32_t*>(out)[reg * kLanes + lane] = static_cast<uint32_t>(word);
+      if (bits == 64)
+        static_cast<uint64_t*>(out)[reg * kLanes + lane] = word;
+      else
+        static_cast<uint32_t*>(out)[reg * kLanes + lane] = static_cast<uint32_t>(word);
     }
 }
 

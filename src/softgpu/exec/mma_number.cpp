@@ -32,10 +32,11 @@ uint16_t toHalf(double v) {
   const auto sign = static_cast<uint16_t>(std::signbit(v) ? 0x8000 : 0);
   const double magnitude = std::fabs(v);
   if (magnitude >= 65520.0) return static_cast<uint16_t>(sign | 0x7c00);
-  if (magnitude < 0x1p-14) return static_cast<uint16_t>(sign | static_cast<uint16_t>(std::nearbyint(magnitude * 0x1p24)));
+  if (magnitude < 0x1p-14)
+    return static_cast<uint16_t>(sign | static_cast<uint16_t>(std::nearbyint(magnitude * 0x1p24)));
   int exponent;
-  std::frexp(magnitude, &exponent);   // magnitude in [2^(exponent-1), 2^exponent)
-  const auto units = static_cast<uint32_t>(std::nearbyint(std::ldexp(magnitude, 11 - exponent)));   // 1024 ... 2048
+  std::frexp(magnitude, &exponent);  // magnitude in [2^(exponent-1), 2^exponent)
+  const auto units = static_cast<uint32_t>(std::nearbyint(std::ldexp(magnitude, 11 - exponent)));  // 1024 ... 2048
   return static_cast<uint16_t>(sign | ((static_cast<uint32_t>(exponent + 13) << 10) + units));
 }
 
@@ -48,9 +49,9 @@ float towardsZero(double v) {
 
 // The three inner loops, for any host and for AVX2. count is a multiple of 8.
 struct Loops {
-  int (*top)(const int32_t* a, const int32_t* b, unsigned count);                            // largest sum of exponents
-  double (*cut)(const double* a, const double* b, unsigned count, double scale);             // sum of trunc(a * b * scale)
-  double (*chain)(const double* a, const double* b, unsigned count, double c);               // fma after fma
+  int (*top)(const int32_t* a, const int32_t* b, unsigned count);                 // largest sum of exponents
+  double (*cut)(const double* a, const double* b, unsigned count, double scale);  // sum of trunc(a * b * scale)
+  double (*chain)(const double* a, const double* b, unsigned count, double c);    // fma after fma
   double (*exact)(const double* a, const double* b, unsigned count);
   int64_t (*integers)(const int32_t* a, const int32_t* b, unsigned count);
 };
@@ -112,7 +113,7 @@ SONDE_AVX2 double chainAvx2(const double* a, const double* b, unsigned count, do
   return c;
 }
 SONDE_AVX2 int64_t integersAvx2(const int32_t* a, const int32_t* b, unsigned count) {
-  __m256i sum = _mm256_setzero_si256();   // at most 256 products of 16 bits
+  __m256i sum = _mm256_setzero_si256();  // at most 256 products of 16 bits
   for (unsigned i = 0; i < count; i += 8)
     sum = _mm256_add_epi32(sum, _mm256_mullo_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(a + i)),
                                                    _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + i))));
@@ -130,12 +131,13 @@ const Loops& loops() {
 }
 
 // One pass of the matrix unit over `count` elements from `first` on.
-float unitPass(const Loops& loop, const MatrixLine& a, const MatrixLine& b, unsigned first, unsigned count, float addend) {
+float unitPass(const Loops& loop, const MatrixLine& a, const MatrixLine& b, unsigned first, unsigned count,
+               float addend) {
   if (a.special || b.special || !std::isfinite(addend))
     return static_cast<float>(addend + loop.exact(a.real + first, b.real + first, count));
   const int top = std::max(exponentOf(addend), loop.top(a.exponent + first, b.exponent + first, count));
   if (top < kZeroExponent / 2) return addend;
-  const int unit = top - 25;   // terms are below 2^27 units
+  const int unit = top - 25;  // terms are below 2^27 units
   const double scale = powerOfTwo(-unit);
   const double sum = std::trunc(addend * scale) + loop.cut(a.real + first, b.real + first, count, scale);
   return towardsZero(sum * powerOfTwo(unit));
@@ -159,7 +161,7 @@ double matrixReal(uint64_t bits, MatrixType type) {
   switch (type) {
     case MatrixType::f64: return std::bit_cast<double>(bits);
     case MatrixType::f32: return std::bit_cast<float>(word);
-    case MatrixType::tf32: return std::bit_cast<float>(word & 0xffffe000u);   // the upper 19 bits count
+    case MatrixType::tf32: return std::bit_cast<float>(word & 0xffffe000u);  // the upper 19 bits count
     case MatrixType::bf16: return std::bit_cast<float>(word << 16);
     case MatrixType::f16: {
       if ((word & 0x7c00) == 0x7c00) return small(word, 5, 10);
@@ -168,7 +170,7 @@ double matrixReal(uint64_t bits, MatrixType type) {
       return word & 0x8000 ? -v : v;
     }
     case MatrixType::e5m2: return small(word, 5, 2);
-    case MatrixType::e4m3:   // no infinities: the highest exponent holds numbers, too
+    case MatrixType::e4m3:  // no infinities: the highest exponent holds numbers, too
       if ((word & 0x7f) == 0x7f) return NAN;
       if ((word & 0x78) == 0x78) return (word & 0x80 ? -1.0 : 1.0) * (256.0 + 32.0 * (word & 7));
       return small(word, 4, 3);
@@ -200,7 +202,7 @@ uint64_t matrixDot(const MatrixJob& job, const MatrixLine& a, const MatrixLine& 
       products = std::fma(static_cast<float>(a.real[k]), static_cast<float>(b.real[k]), products);
     sum += products;
   } else if (job.a == MatrixType::e4m3 || job.a == MatrixType::e5m2) {
-    sum += unitPass(loop, a, b, 16, 16, unitPass(loop, a, b, 0, 16, 0.0f));   // the addend comes last
+    sum += unitPass(loop, a, b, 16, 16, unitPass(loop, a, b, 0, 16, 0.0f));  // the addend comes last
   } else {
     for (unsigned k = 0; k < job.k; k += 16) sum = unitPass(loop, a, b, k, job.k - k >= 16 ? 16 : 8, sum);
   }
@@ -212,7 +214,7 @@ int64_t matrixDot(const MatrixJob& job, const MatrixLine& a, const MatrixLine& b
     for (unsigned k = 0; k < count; ++k) c += a.integer[k] ^ b.integer[k];
     return c;
   }
-  return c + loops().integers(a.integer, b.integer, count);   // of bits, the product is their and
+  return c + loops().integers(a.integer, b.integer, count);  // of bits, the product is their and
 }
 
 }  // namespace sonde::softgpu::exec

@@ -18,10 +18,10 @@ struct MatrixLine {
   const double* real;
   const int32_t* exponent;
   const int32_t* integer;
-  bool special;                       // holds an infinity or a NaN
+  bool special;  // holds an infinity or a NaN
 };
 
-inline constexpr int32_t kZeroExponent = -100000;   // below every other
+inline constexpr int32_t kZeroExponent = -100000;  // below every other
 
 // Where element k of a line stands.
 unsigned positionOf(unsigned k, MatrixType type);

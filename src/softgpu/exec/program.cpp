@@ -45,15 +45,18 @@ Program::LoadResult Program::load(std::span<const std::string_view> texts, const
     }
     const ptx::Module& m = parsed.module;
     if (m.versionMajor * 10 + m.versionMinor > 90) {
-      result.diagnostics.push_back({ptx::Diagnostic::Severity::error, {1, 1},
-                                    fmt::format("PTX version {}.{} is newer than 9.0", m.versionMajor, m.versionMinor)});
+      result.diagnostics.push_back(
+          {ptx::Diagnostic::Severity::error,
+           {1, 1},
+           fmt::format("PTX version {}.{} is newer than 9.0", m.versionMajor, m.versionMinor)});
       result.error = LoadError::unsupportedVersion;
       return result;
     }
     if (m.target > device.ccMajor * 10 + device.ccMinor) {
-      result.diagnostics.push_back(
-          {ptx::Diagnostic::Severity::error, {1, 1},
-           fmt::format("target sm_{} is above the device's compute capability {}.{}", m.target, device.ccMajor, device.ccMinor)});
+      result.diagnostics.push_back({ptx::Diagnostic::Severity::error,
+                                    {1, 1},
+                                    fmt::format("target sm_{} is above the device's compute capability {}.{}", m.target,
+                                                device.ccMajor, device.ccMinor)});
       result.error = LoadError::targetTooNew;
       return result;
     }
@@ -63,7 +66,8 @@ Program::LoadResult Program::load(std::span<const std::string_view> texts, const
       result.error = LoadError::invalidPtx;
       return result;
     }
-    inputs.push_back({std::move(parsed.module), texts.size() > 1 ? fmt::format("input {}", i + 1) : std::string("ptx")});
+    inputs.push_back(
+        {std::move(parsed.module), texts.size() > 1 ? fmt::format("input {}", i + 1) : std::string("ptx")});
   }
   if (inputs.empty()) {
     result.error = LoadError::invalidPtx;
@@ -104,7 +108,8 @@ Program::LoadResult Program::load(std::span<const std::string_view> texts, const
   });
   if (!missing.empty()) {
     for (const std::string& n : missing)
-      result.diagnostics.push_back({ptx::Diagnostic::Severity::error, {}, "'" + n + "' is declared but defined nowhere"});
+      result.diagnostics.push_back(
+          {ptx::Diagnostic::Severity::error, {}, "'" + n + "' is declared but defined nowhere"});
     result.error = LoadError::unresolvedSymbol;
     return result;
   }
@@ -119,8 +124,8 @@ ProgramImpl::ProgramImpl(ptx::Module module, std::string hash, uint64_t bytes)
   for (uint32_t v = 0; v < module_.variables.size(); ++v) {
     const ptx::Variable& var = module_.variables[v];
     if (!isGlobalSpace(var.space)) continue;
-    globals_.push_back({var.name, var.sizeBytes, std::max(1u, var.align), var.space == ptx::StateSpace::const_, var.isManaged,
-                        var.isExtern, var.isVisible});
+    globals_.push_back({var.name, var.sizeBytes, std::max(1u, var.align), var.space == ptx::StateSpace::const_,
+                        var.isManaged, var.isExtern, var.isVisible});
     globalVariables_.push_back(v);
   }
   uint64_t constBytes = 0;
@@ -150,7 +155,8 @@ ProgramImpl::ProgramImpl(ptx::Module module, std::string hash, uint64_t bytes)
       k.maxThreadsPerBlock = std::min(1024u, h.maxntid[0] * std::max(1u, h.maxntid[1]) * std::max(1u, h.maxntid[2]));
     }
     if (h.reqnctapercluster[0])
-      k.requiredCluster = {h.reqnctapercluster[0], std::max(1u, h.reqnctapercluster[1]), std::max(1u, h.reqnctapercluster[2])};
+      k.requiredCluster = {h.reqnctapercluster[0], std::max(1u, h.reqnctapercluster[1]),
+                           std::max(1u, h.reqnctapercluster[2])};
     k.ptxVersion = module_.versionMajor * 10 + module_.versionMinor;
     k.ptxTarget = module_.target;
     kernels_.push_back(std::move(k));
@@ -200,7 +206,8 @@ void ProgramImpl::locate(uint64_t position, Fault& fault) const {
   fault.fileLine = loc.line;
 }
 
-std::shared_ptr<const jit::CompiledKernel> ProgramImpl::compiled(uint32_t kernel, CountLevel level, CompileInfo* info) const {
+std::shared_ptr<const jit::CompiledKernel> ProgramImpl::compiled(uint32_t kernel, CountLevel level,
+                                                                 CompileInfo* info) const {
   std::shared_ptr<Slot> slot;
   {
     std::lock_guard lock(mutex_);
@@ -230,7 +237,8 @@ std::shared_ptr<const jit::CompiledKernel> ProgramImpl::compiled(uint32_t kernel
   return slot->code;
 }
 
-void recordFault(GridRun& grid, const WarpState& warp, int32_t error, uint32_t lanes, uint64_t address, const char* what) {
+void recordFault(GridRun& grid, const WarpState& warp, int32_t error, uint32_t lanes, uint64_t address,
+                 const char* what) {
   std::lock_guard lock(grid.mutex);
   grid.failed.store(true, std::memory_order_relaxed);
   const uint64_t block = warp.cta->block;
@@ -246,12 +254,14 @@ void recordFault(GridRun& grid, const WarpState& warp, int32_t error, uint32_t l
   }
   grid.program->locate(warp.position, fault);
   std::string where = fmt::format("kernel '{}', block ({},{},{}), {} ({},{},{}), PTX line {}",
-                                  grid.program->kernels()[grid.request->kernel].name, fault.block[0], fault.block[1], fault.block[2],
-                                  lanes ? "thread" : "the warp of thread", fault.thread[0], fault.thread[1], fault.thread[2], fault.pos.line);
+                                  grid.program->kernels()[grid.request->kernel].name, fault.block[0], fault.block[1],
+                                  fault.block[2], lanes ? "thread" : "the warp of thread", fault.thread[0],
+                                  fault.thread[1], fault.thread[2], fault.pos.line);
   if (!fault.file.empty()) where += fmt::format(" ({}:{})", fault.file, fault.fileLine);
   const bool hasAddress = error == kErrorIllegalAddress || error == kErrorMisalignedAddress || error == kErrorInvalidPc;
   grid.outcome.error = error;
-  grid.outcome.message = hasAddress ? fmt::format("{} 0x{:x}: {}", what, address, where) : fmt::format("{}: {}", what, where);
+  grid.outcome.message =
+      hasAddress ? fmt::format("{} 0x{:x}: {}", what, address, where) : fmt::format("{}: {}", what, where);
   grid.outcome.fault = std::move(fault);
 }
 

@@ -43,7 +43,7 @@ class ProgramImpl final : public Program {
   std::vector<KernelInfo> kernels_;
   std::vector<uint32_t> kernelFunctions_;
   std::vector<GlobalInfo> globals_;
-  std::vector<uint32_t> globalVariables_;   // id of each global
+  std::vector<uint32_t> globalVariables_;  // id of each global
   std::vector<uint64_t> addresses_;
   struct Slot {
     std::mutex mutex;
@@ -56,6 +56,7 @@ class ProgramImpl final : public Program {
 
 // The first fault of a grid (of the lowest block that had one) becomes its
 // outcome. lanes: who did it; 0: not known.
-void recordFault(GridRun& grid, const WarpState& warp, int32_t error, uint32_t lanes, uint64_t address, const char* what);
+void recordFault(GridRun& grid, const WarpState& warp, int32_t error, uint32_t lanes, uint64_t address,
+                 const char* what);
 
 }  // namespace sonde::softgpu::exec

@@ -29,7 +29,7 @@ struct Entry {
 struct Table {
   std::array<std::atomic<Entry*>, kSlots> slots{};
   std::mutex mutex;
-  std::deque<uint32_t> freed;   // oldest first
+  std::deque<uint32_t> freed;  // oldest first
   uint32_t used = 0;
   uint64_t generation = 0;
 };
@@ -84,8 +84,11 @@ namespace {
 
 constexpr uint32_t texelBytes(TexelFormat f) {
   switch (f) {
-    case TexelFormat::u8: case TexelFormat::s8: return 1;
-    case TexelFormat::u16: case TexelFormat::s16: case TexelFormat::f16: return 2;
+    case TexelFormat::u8:
+    case TexelFormat::s8: return 1;
+    case TexelFormat::u16:
+    case TexelFormat::s16:
+    case TexelFormat::f16: return 2;
     default: return 4;
   }
 }
@@ -121,7 +124,9 @@ struct Sampler {
         return v <= 0.04045f ? v / 12.92f : std::pow((v + 0.055f) / 1.055f, 2.4f);
       }
       case TexelFormat::s8: return std::fmax(static_cast<float>(static_cast<int8_t>(p[c])) / 127.0f, -1.0f);
-      case TexelFormat::u16: case TexelFormat::s16: case TexelFormat::f16: {
+      case TexelFormat::u16:
+      case TexelFormat::s16:
+      case TexelFormat::f16: {
         uint16_t v;
         std::memcpy(&v, p + 2 * c, 2);
         if (t->format == TexelFormat::f16) return halfToFloat(v);
@@ -149,20 +154,25 @@ struct Sampler {
   SONDE_DEVICE_CODE Texel read(const TextureLevel& l, int64_t x, int64_t y, int64_t z) const {
     Texel r;
     const bool integers = raw();
-    if (x < 0 || y < 0 || z < 0) {   // beyond a border
+    if (x < 0 || y < 0 || z < 0) {  // beyond a border
       for (unsigned c = 0; c < 4; ++c) {
-        if (integers) r.u[c] = std::bit_cast<uint32_t>(t->border[c]);
-        else r.f[c] = t->border[c];
+        if (integers)
+          r.u[c] = std::bit_cast<uint32_t>(t->border[c]);
+        else
+          r.f[c] = t->border[c];
       }
       return r;
     }
     const uint32_t element = texelBytes(t->format) * t->channels;
-    const uint8_t* p = bytesAt(l.address + static_cast<uint64_t>(z) * l.slicePitch + static_cast<uint64_t>(y) * l.pitch +
-                                   static_cast<uint64_t>(x) * element, element, false);
+    const uint8_t* p = bytesAt(l.address + static_cast<uint64_t>(z) * l.slicePitch +
+                                   static_cast<uint64_t>(y) * l.pitch + static_cast<uint64_t>(x) * element,
+                               element, false);
     for (unsigned c = 0; c < 4; ++c) {
       const bool there = c < t->channels;
-      if (integers) r.u[c] = there ? integer(p, c) : c == 3;
-      else r.f[c] = there ? channel(p, c) : c == 3 ? 1.0f : 0.0f;
+      if (integers)
+        r.u[c] = there ? integer(p, c) : c == 3;
+      else
+        r.f[c] = there ? channel(p, c) : c == 3 ? 1.0f : 0.0f;
     }
     return r;
   }
@@ -172,7 +182,8 @@ struct Sampler {
   TextureAddress mode(unsigned axis) const {
     const TextureAddress m = t->address[axis];
     // Repetition needs normalized coordinates.
-    if (!t->normalizedCoordinates && (m == TextureAddress::wrap || m == TextureAddress::mirror)) return TextureAddress::clamp;
+    if (!t->normalizedCoordinates && (m == TextureAddress::wrap || m == TextureAddress::mirror))
+      return TextureAddress::clamp;
     return m;
   }
 
@@ -199,8 +210,8 @@ struct Sampler {
   }
 
   struct Axis {
-    int64_t low = 0, high = 0;   // elements; equal when there is nothing between them
-    float weight = 0;            // of the high one
+    int64_t low = 0, high = 0;  // elements; equal when there is nothing between them
+    float weight = 0;           // of the high one
   };
   Axis axis(float v, uint32_t size, TextureAddress m, bool normalized, bool between) const {
     Axis a;
@@ -275,7 +286,7 @@ struct Sampler {
         p.axes = 2;
         p.slice = (first ? layer(6) : 0) + face(real(first), real(first + 1), real(first + 2), p.c[0], p.c[1]);
         p.normalized = true;
-        p.mode.fill(TextureAddress::clamp);   // a face ends at its edges
+        p.mode.fill(TextureAddress::clamp);  // a face ends at its edges
         break;
       }
     }
@@ -287,13 +298,17 @@ struct Sampler {
     const Axis x = axis(p.c[0], l.width, p.mode[0], p.normalized, between);
     Axis y, z;
     if (p.axes > 1) y = axis(p.c[1], l.height, p.mode[1], p.normalized, between);
-    if (p.axes > 2) z = axis(p.c[2], l.slices, p.mode[2], p.normalized, between);
-    else z.low = z.high = p.slice;
+    if (p.axes > 2)
+      z = axis(p.c[2], l.slices, p.mode[2], p.normalized, between);
+    else
+      z.low = z.high = p.slice;
     auto row = [&](int64_t j, int64_t k) {
       const Texel a = read(l, x.low, j, k);
       return x.weight == 0 ? a : mix(a, read(l, x.high, j, k), x.weight);
     };
-    auto plane = [&](int64_t k) { return y.weight == 0 ? row(y.low, k) : mix(row(y.low, k), row(y.high, k), y.weight); };
+    auto plane = [&](int64_t k) {
+      return y.weight == 0 ? row(y.low, k) : mix(row(y.low, k), row(y.high, k), y.weight);
+    };
     return z.weight == 0 ? plane(z.low) : mix(plane(z.low), plane(z.high), z.weight);
   }
 
@@ -323,8 +338,9 @@ struct Sampler {
   SONDE_DEVICE_CODE Texel sample(const uint32_t* words) const {
     if (t->linearMemory && job->shape == TextureShape::d1) {
       const uint32_t w = words[lane];
-      const int64_t i = job->integerCoordinates ? int64_t{static_cast<int32_t>(w)}
-                                                : static_cast<int64_t>(std::floor(scaled(std::bit_cast<float>(w), 1, false)));
+      const int64_t i = job->integerCoordinates
+                            ? int64_t{static_cast<int32_t>(w)}
+                            : static_cast<int64_t>(std::floor(scaled(std::bit_cast<float>(w), 1, false)));
       if (i < 0 || i >= t->levels[0].width) return Texel{.u = {0, 0, 0, 0}};
       return read(t->levels[0], i, 0, 0);
     }
@@ -366,13 +382,16 @@ struct Sampler {
       if (at[a] >= 0 && at[a] <= last) continue;
       if (job->bounds == SurfaceBounds::zero) return nullptr;
       if (job->bounds == SurfaceBounds::trap)
-        raiseFault(warp, kErrorLaunchFailed, 1u << lane, l.address, write ? "a surface write outside the surface at" : "a surface read outside the surface at");
+        raiseFault(warp, kErrorLaunchFailed, 1u << lane, l.address,
+                   write ? "a surface write outside the surface at" : "a surface read outside the surface at");
       at[a] = at[a] < 0 ? 0 : last;
     }
     if (at[0] % bytes)
-      raiseFault(warp, kErrorMisalignedAddress, 1u << lane, l.address + static_cast<uint64_t>(at[0]), write ? "a misaligned surface write to" : "a misaligned surface read of");
+      raiseFault(warp, kErrorMisalignedAddress, 1u << lane, l.address + static_cast<uint64_t>(at[0]),
+                 write ? "a misaligned surface write to" : "a misaligned surface read of");
     return bytesAt(l.address + static_cast<uint64_t>(at[2]) * l.slicePitch + static_cast<uint64_t>(at[1]) * l.pitch +
-                       static_cast<uint64_t>(at[0]), bytes, write);
+                       static_cast<uint64_t>(at[0]),
+                   bytes, write);
   }
 
   uint32_t query() const {
@@ -391,7 +410,8 @@ struct Sampler {
 SONDE_DEVICE_CODE const TextureDescriptor* checked(WarpState* warp, uint64_t handle, uint32_t lane, bool surface) {
   const TextureDescriptor* t = find(handle);
   if (!t || t->surface != surface)
-    raiseFault(warp, kErrorIllegalAddress, 1u << lane, handle, surface ? "no surface has the handle" : "no texture has the handle");
+    raiseFault(warp, kErrorIllegalAddress, 1u << lane, handle,
+               surface ? "no surface has the handle" : "no texture has the handle");
   return t;
 }
 

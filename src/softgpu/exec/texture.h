@@ -34,12 +34,12 @@ struct TextureDescriptor {
   uint32_t levelCount = 1;
   TexelFormat format = TexelFormat::f32;
   uint8_t channels = 1;
-  bool linearMemory = false;   // no array: reads beyond the end give 0
+  bool linearMemory = false;  // no array: reads beyond the end give 0
   bool surface = false;
-  bool filter = false;         // linear, else nearest
+  bool filter = false;  // linear, else nearest
   bool levelFilter = false;
   bool normalizedCoordinates = false;
-  bool normalizedRead = false; // 8- and 16-bit integers read as [0, 1] or [-1, 1]
+  bool normalizedRead = false;  // 8- and 16-bit integers read as [0, 1] or [-1, 1]
   bool srgb = false;
   std::array<TextureAddress, 3> address{TextureAddress::clamp, TextureAddress::clamp, TextureAddress::clamp};
   std::array<float, 4> border{};
@@ -47,7 +47,7 @@ struct TextureDescriptor {
 };
 
 // Handles are never 0 and not used again soon. Any thread.
-uint64_t publishTexture(const TextureDescriptor& descriptor);   // 0: the table is full
+uint64_t publishTexture(const TextureDescriptor& descriptor);  // 0: the table is full
 // No kernel may still use it. false: no such texture.
 bool retireTexture(uint64_t handle);
 
@@ -64,14 +64,14 @@ struct TextureJob {
   SurfaceBounds bounds = SurfaceBounds::trap;
   TextureQuery query = TextureQuery::width;
   uint8_t integerCoordinates = 0;
-  uint8_t component = 0;       // gather
-  uint8_t elementBytes = 4, elements = 4;   // load, store
+  uint8_t component = 0;                   // gather
+  uint8_t elementBytes = 4, elements = 4;  // load, store
 };
 
 // Rows of 32 lanes in the buffer of inputs, in 32-bit words: four coordinates,
 // then the level or the two gradients.
 inline constexpr unsigned kTextureLodRow = 4, kTextureGradientRows = 4;
 
-std::span<const jit::RuntimeSymbol> textureHelpers();   // "sonde_texture", "sonde_surface"
+std::span<const jit::RuntimeSymbol> textureHelpers();  // "sonde_texture", "sonde_surface"
 
 }  // namespace sonde::softgpu::exec

@@ -24,33 +24,33 @@ struct alignas(64) WarpState {
   uint32_t clusterRank, clusterSize, explicitCluster;
   uint32_t smid, nsmid, warpid, nwarpid;
   uint64_t gridid;
-  uint32_t initialMask;         // lanes that exist
+  uint32_t initialMask;  // lanes that exist
   uint32_t dynamicSharedBytes, totalSharedBytes;
 
-  uint64_t windowBase, windowSize;   // what a kernel can address
-  uint64_t deviceDelta;              // address + delta = where the bytes are
-  uint64_t sharedBase;               // generic address of this CTA's shared memory
+  uint64_t windowBase, windowSize;  // what a kernel can address
+  uint64_t deviceDelta;             // address + delta = where the bytes are
+  uint64_t sharedBase;              // generic address of this CTA's shared memory
   uint64_t sharedWindowBase, sharedWindowSize;
-  uint64_t localBase;                // generic address of lane 0's local memory
-  uint64_t localStride;              // to the next lane's
+  uint64_t localBase;    // generic address of lane 0's local memory
+  uint64_t localStride;  // to the next lane's
   uint64_t localWindowBase, localWindowSize;
-  uint32_t localTop;                 // first free byte of every lane's local stack
+  uint32_t localTop;  // first free byte of every lane's local stack
   uint32_t localLimit;
-  uint64_t paramGeneric;             // generic address of the kernel's parameters
+  uint64_t paramGeneric;  // generic address of the kernel's parameters
 
-  const uint8_t* params;             // packed kernel parameters
-  const uint64_t* globals;           // addresses of the program's variables
-  uint64_t* counters;                // counting variant: slots of the SM at hand
+  const uint8_t* params;    // packed kernel parameters
+  const uint64_t* globals;  // addresses of the program's variables
+  uint64_t* counters;       // counting variant: slots of the SM at hand
 
-  uint64_t position;                 // function << 32 | instruction; set before whatever may fault
-  uint32_t liveMask;                 // lanes that have not left the kernel
-  int32_t spinBudget;                // back edges of spin loops until the warp yields
+  uint64_t position;   // function << 32 | instruction; set before whatever may fault
+  uint32_t liveMask;   // lanes that have not left the kernel
+  int32_t spinBudget;  // back edges of spin loops until the warp yields
   Cta* cta;
   uint64_t startClock;
   uint32_t barrierScratch;
-  uint64_t gridWorkspace;            // cooperative launches: device address of the grid barrier's words; else 0
-  CacheLog* cacheLog;           // cache model: where accesses are logged; else null
-  uint64_t localLine;           // cache model: number of the warp's first line of local memory
+  uint64_t gridWorkspace;  // cooperative launches: device address of the grid barrier's words; else 0
+  CacheLog* cacheLog;      // cache model: where accesses are logged; else null
+  uint64_t localLine;      // cache model: number of the warp's first line of local memory
 };
 
 // Counter slots have one writer; monitors read them meanwhile.

@@ -20,17 +20,28 @@ bool FunctionCodegen::emitAtomic(const Instruction& in) {
   if (in.op != Opcode::atom && in.op != Opcode::red) return false;
   if (in.has(Mod::async) || in.vectorWidth > 1) return false;
   AtomicOp op{};
-  if (in.has(Mod::add)) op = AtomicOp::add;
-  else if (in.has(Mod::min)) op = AtomicOp::min;
-  else if (in.has(Mod::max)) op = AtomicOp::max;
-  else if (in.has(Mod::and_)) op = AtomicOp::bitAnd;
-  else if (in.has(Mod::or_)) op = AtomicOp::bitOr;
-  else if (in.has(Mod::xor_)) op = AtomicOp::bitXor;
-  else if (in.has(Mod::exch)) op = AtomicOp::exch;
-  else if (in.has(Mod::cas)) op = AtomicOp::cas;
-  else if (in.has(Mod::inc)) op = AtomicOp::inc;
-  else if (in.has(Mod::dec)) op = AtomicOp::dec;
-  else throw Unsupported("this atomic operation");
+  if (in.has(Mod::add))
+    op = AtomicOp::add;
+  else if (in.has(Mod::min))
+    op = AtomicOp::min;
+  else if (in.has(Mod::max))
+    op = AtomicOp::max;
+  else if (in.has(Mod::and_))
+    op = AtomicOp::bitAnd;
+  else if (in.has(Mod::or_))
+    op = AtomicOp::bitOr;
+  else if (in.has(Mod::xor_))
+    op = AtomicOp::bitXor;
+  else if (in.has(Mod::exch))
+    op = AtomicOp::exch;
+  else if (in.has(Mod::cas))
+    op = AtomicOp::cas;
+  else if (in.has(Mod::inc))
+    op = AtomicOp::inc;
+  else if (in.has(Mod::dec))
+    op = AtomicOp::dec;
+  else
+    throw Unsupported("this atomic operation");
   const ScalarType t = in.type();
   const unsigned bits = ptx::bitsOf(t);
   if (bits != 16 && bits != 32 && bits != 64) throw Unsupported("atomics of this type");
@@ -46,11 +57,12 @@ bool FunctionCodegen::emitAtomic(const Instruction& in) {
   if (op == AtomicOp::cas) y = spill(asType(source(in.operands[first + 2], t), b.getInt64Ty(), false), 2);
   const bool wanted = result && in.operands[0].kind != Operand::Kind::sink;
   Value* out = wanted ? scratch(3) : llvm::ConstantPointerNull::get(b.getPtrTy());
-  const uint32_t what = static_cast<uint32_t>(a.space) | static_cast<uint32_t>(op) << 8 | static_cast<uint32_t>(t) << 16 |
-                        (in.has(Mod::noftz) ? 1u << 24 : 0);
-  b.CreateCall(k_.helper("sonde_atomic", b.getVoidTy(),
-                         {b.getPtrTy(), b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy(), b.getPtrTy(), b.getPtrTy()}),
-               {warp_, addresses, effectMask(), b.getInt32(what), x, y, out});
+  const uint32_t what = static_cast<uint32_t>(a.space) | static_cast<uint32_t>(op) << 8 |
+                        static_cast<uint32_t>(t) << 16 | (in.has(Mod::noftz) ? 1u << 24 : 0);
+  b.CreateCall(
+      k_.helper("sonde_atomic", b.getVoidTy(),
+                {b.getPtrTy(), b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy(), b.getPtrTy(), b.getPtrTy()}),
+      {warp_, addresses, effectMask(), b.getInt32(what), x, y, out});
   if (!wanted) return true;
   Value* row = b.CreateAlignedLoad(FixedVectorType::get(b.getInt64Ty(), kWarpSize), out, llvm::Align(64));
   store(in.operands[0], asType(row, b.getIntNTy(bits), false), t);
@@ -88,8 +100,10 @@ bool FunctionCodegen::emitAsyncCopy(const Instruction& in) {
   if (in.operands.size() > 3) {
     const Operand& o = in.operands[3];
     const bool predicate = o.kind == Operand::Kind::reg && function.registers[o.reg].type == ScalarType::pred;
-    if (predicate) valid = b.CreateSelect(source(o, ScalarType::pred), splat(b.getInt32(0)), valid);
-    else if (!in.has(Mod::L2_cache_hint)) valid = source(o, ScalarType::u32);
+    if (predicate)
+      valid = b.CreateSelect(source(o, ScalarType::pred), splat(b.getInt32(0)), valid);
+    else if (!in.has(Mod::L2_cache_hint))
+      valid = source(o, ScalarType::u32);
   }
   Value* validRow = spill(valid, 2);
   b.CreateCall(k_.helper("sonde_cp_async", b.getVoidTy(),
@@ -111,13 +125,22 @@ bool FunctionCodegen::emitMbarrier(const Instruction& in) {
   MbarrierOp op{};
   const bool arriving = in.has(Mod::arrive) || in.has(Mod::arrive_drop);
   const bool waiting = in.has(Mod::test_wait) || in.has(Mod::try_wait);
-  if (in.has(Mod::init)) op = MbarrierOp::init;
-  else if (in.has(Mod::inval)) return true;
-  else if (arriving) op = in.has(Mod::arrive_drop) ? MbarrierOp::arriveDrop : in.has(Mod::expect_tx) ? MbarrierOp::arriveExpect : MbarrierOp::arrive;
-  else if (in.has(Mod::expect_tx)) op = MbarrierOp::expect;
-  else if (in.has(Mod::complete_tx)) op = MbarrierOp::complete;
-  else if (waiting) op = in.has(Mod::parity) ? MbarrierOp::testParity : MbarrierOp::testState;
-  else return false;
+  if (in.has(Mod::init))
+    op = MbarrierOp::init;
+  else if (in.has(Mod::inval))
+    return true;
+  else if (arriving)
+    op = in.has(Mod::arrive_drop) ? MbarrierOp::arriveDrop
+         : in.has(Mod::expect_tx) ? MbarrierOp::arriveExpect
+                                  : MbarrierOp::arrive;
+  else if (in.has(Mod::expect_tx))
+    op = MbarrierOp::expect;
+  else if (in.has(Mod::complete_tx))
+    op = MbarrierOp::complete;
+  else if (waiting)
+    op = in.has(Mod::parity) ? MbarrierOp::testParity : MbarrierOp::testState;
+  else
+    return false;
   markPosition(in);
   const bool hasResult = arriving || waiting;
   const size_t first = hasResult && in.operands[0].kind != Operand::Kind::address ? 1 : 0;
@@ -131,14 +154,17 @@ bool FunctionCodegen::emitMbarrier(const Instruction& in) {
   }
   Value* amounts = spill(amount, 1);
   Value* out = scratch(2);
-  const uint32_t what = static_cast<uint32_t>(a.space) | static_cast<uint32_t>(op) << 8 | (in.has(Mod::try_wait) ? 1u << 16 : 0);
+  const uint32_t what =
+      static_cast<uint32_t>(a.space) | static_cast<uint32_t>(op) << 8 | (in.has(Mod::try_wait) ? 1u << 16 : 0);
   b.CreateCall(k_.helper("sonde_mbarrier", b.getVoidTy(),
                          {b.getPtrTy(), b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy(), b.getPtrTy()}),
                {warp_, addresses, effectMask(), b.getInt32(what), amounts, out});
   if (!first) return true;
   Value* row = b.CreateAlignedLoad(FixedVectorType::get(b.getInt64Ty(), kWarpSize), out, llvm::Align(64));
-  if (waiting) store(in.operands[0], b.CreateICmpNE(row, llvm::Constant::getNullValue(row->getType())), ScalarType::pred);
-  else store(in.operands[0], row, ScalarType::b64);
+  if (waiting)
+    store(in.operands[0], b.CreateICmpNE(row, llvm::Constant::getNullValue(row->getType())), ScalarType::pred);
+  else
+    store(in.operands[0], row, ScalarType::b64);
   return true;
 }
 

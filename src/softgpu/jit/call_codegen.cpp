@@ -44,7 +44,8 @@ Value* FunctionCodegen::readCells(const Cells& cells, uint32_t offset, llvm::Typ
   } else if (bits > 32) {
     llvm::Type* wide = FixedVectorType::get(b.getIntNTy(bits), kWarpSize);
     v = b.CreateZExt(v, wide);
-    for (unsigned i = 1; i < bits / 32; ++i) v = b.CreateOr(v, b.CreateShl(b.CreateZExt(load(offset / 4 + i), wide), i * 32));
+    for (unsigned i = 1; i < bits / 32; ++i)
+      v = b.CreateOr(v, b.CreateShl(b.CreateZExt(load(offset / 4 + i), wide), i * 32));
   }
   return asType(v, element, false);
 }
@@ -95,7 +96,8 @@ void FunctionCodegen::emitParamLoad(const Instruction& in) {
     if (at < 0 || at + int64_t{bytes} * static_cast<int64_t>(parts.size()) > function.paramBytes)
       unsupported(in, "reads outside the kernel's parameters");
     for (size_t i = 0; i < parts.size(); ++i) {
-      Value* p = b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), base, static_cast<unsigned>(at + static_cast<int64_t>(i * bytes)));
+      Value* p = b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), base,
+                                              static_cast<unsigned>(at + static_cast<int64_t>(i * bytes)));
       llvm::LoadInst* v = b.CreateAlignedLoad(element, p, llvm::Align(1));
       v->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(b.getContext(), {}));
       store(parts[i], v, t);
@@ -163,7 +165,8 @@ void FunctionCodegen::emitCall(const Instruction& in) {
     const ptx::Variable& p = (*params)[i];
     const Operand& o = in.callArgs[i];
     Cells to;
-    for (uint32_t w = 0; w < wordsOf(p.sizeBytes); ++w) to.words.push_back(b.CreateConstInBoundsGEP1_32(word, args, at + w));
+    for (uint32_t w = 0; w < wordsOf(p.sizeBytes); ++w)
+      to.words.push_back(b.CreateConstInBoundsGEP1_32(word, args, at + w));
     if (o.ref == Operand::Ref::localVar && function.variables[o.refId].space == StateSpace::param) {
       const Cells& from = varCells_[o.refId];
       for (size_t w = 0; w < to.words.size() && w < from.words.size(); ++w)
@@ -202,7 +205,8 @@ void FunctionCodegen::emitCall(const Instruction& in) {
     for (uint32_t w = 0; w < resultWords; ++w) {
       Value* to = b.CreateConstInBoundsGEP1_32(word, gather, w);
       Value* value = b.CreateAlignedLoad(word, b.CreateConstInBoundsGEP1_32(word, results, w), llvm::Align(64));
-      b.CreateAlignedStore(b.CreateSelect(sameLanes, value, b.CreateAlignedLoad(word, to, llvm::Align(64))), to, llvm::Align(64));
+      b.CreateAlignedStore(b.CreateSelect(sameLanes, value, b.CreateAlignedLoad(word, to, llvm::Align(64))), to,
+                           llvm::Align(64));
     }
     Value* rest = b.CreateAnd(left, b.CreateNot(same));
     Value* all = b.CreateOr(came, r);
@@ -225,7 +229,8 @@ void FunctionCodegen::emitCall(const Instruction& in) {
     const ptx::Variable& r = (*returns)[i];
     const Operand& o = in.callReturns[i];
     Cells from;
-    for (uint32_t w = 0; w < wordsOf(r.sizeBytes); ++w) from.words.push_back(b.CreateConstInBoundsGEP1_32(word, results, at + w));
+    for (uint32_t w = 0; w < wordsOf(r.sizeBytes); ++w)
+      from.words.push_back(b.CreateConstInBoundsGEP1_32(word, results, at + w));
     if (o.ref == Operand::Ref::localVar && function.variables[o.refId].space == StateSpace::param) {
       const Cells& to = varCells_[o.refId];
       Value* sel = maskVector(active);

@@ -23,7 +23,9 @@ namespace {
 constexpr size_t kMostInlineAccesses = 48;
 
 uint64_t alignUp(uint64_t v, uint64_t a) { return a ? (v + a - 1) / a * a : v; }
-bool isShared(StateSpace s) { return s == StateSpace::shared || s == StateSpace::sharedCta || s == StateSpace::sharedCluster; }
+bool isShared(StateSpace s) {
+  return s == StateSpace::shared || s == StateSpace::sharedCta || s == StateSpace::sharedCluster;
+}
 
 void forEachOperand(const Operand& o, const std::function<void(const Operand&)>& visit) {
   visit(o);
@@ -250,7 +252,8 @@ bool CounterPlan::parse(const std::string& text, CounterPlan& plan) {
   plan.terms.resize(n);
   for (CounterTerm& t : plan.terms) {
     uint32_t counter = 0;
-    if (!(in >> t.slot >> counter >> t.weight) || counter >= exec::kRawCounterCount || t.slot >= plan.slots) return false;
+    if (!(in >> t.slot >> counter >> t.weight) || counter >= exec::kRawCounterCount || t.slot >= plan.slots)
+      return false;
     t.counter = static_cast<exec::RawCounter>(counter);
   }
   return true;

@@ -29,16 +29,16 @@ struct TargetFeatures {
 
 // What a kernel is made of; found before anything is compiled.
 struct KernelLayout {
-  std::vector<uint32_t> functions;                 // reachable, the kernel first
-  std::map<uint32_t, uint32_t> sharedModule;       // Module::variables id -> offset
+  std::vector<uint32_t> functions;                                // reachable, the kernel first
+  std::map<uint32_t, uint32_t> sharedModule;                      // Module::variables id -> offset
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> sharedLocal;  // (function, variable) -> offset
-  uint32_t staticSharedBytes = 0;                  // dynamic shared memory begins here
-  uint32_t localBytes = 0;                         // deepest static path of local frames
+  uint32_t staticSharedBytes = 0;                                 // dynamic shared memory begins here
+  uint32_t localBytes = 0;                                        // deepest static path of local frames
   bool recursive = false, indirectCalls = false;
-  bool calleesExit = false;                        // a called function holds an exit
-  bool mayYield = false;                           // barriers or spin loops
-  bool spins = false;                              // may wait for other blocks
-  uint32_t paramCopyBytes = 0;                     // the parameters' address is taken
+  bool calleesExit = false;     // a called function holds an exit
+  bool mayYield = false;        // barriers or spin loops
+  bool spins = false;           // may wait for other blocks
+  uint32_t paramCopyBytes = 0;  // the parameters' address is taken
   bool usesGridSync = false;
 };
 KernelLayout layoutOf(const ptx::Module& module, uint32_t kernel);
@@ -64,7 +64,7 @@ class KernelCodegen {
   const TargetFeatures features;
   KernelLayout layout;
   CounterPlan counters;
-  bool outlineAccesses = false;   // many loads and stores: call instead of repeating their code
+  bool outlineAccesses = false;  // many loads and stores: call instead of repeating their code
 
  private:
   std::unique_ptr<llvm::Module> llvm_;

@@ -154,16 +154,15 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine, bool quick) {
 
 std::string metaOf(const CompiledKernel& k) {
   std::string s = std::to_string(k.mayYield + 2 * k.spins) + " " + std::to_string(k.recursive) + " " +
-                  std::to_string(k.paramCopyBytes) + " " +
-                  std::to_string(k.staticSharedBytes) + " " + std::to_string(k.localBytes) + " " +
-                  std::to_string(k.stackBytes) + "\n";
+                  std::to_string(k.paramCopyBytes) + " " + std::to_string(k.staticSharedBytes) + " " +
+                  std::to_string(k.localBytes) + " " + std::to_string(k.stackBytes) + "\n";
   return s + k.counters.serialize();
 }
 
 bool parseMeta(const std::string& text, CompiledKernel& k) {
   int yields = 0, recursive = 0, used = 0;
-  if (std::sscanf(text.c_str(), "%d %d %u %u %u %u\n%n", &yields, &recursive, &k.paramCopyBytes, &k.staticSharedBytes, &k.localBytes,
-                  &k.stackBytes, &used) != 6)
+  if (std::sscanf(text.c_str(), "%d %d %u %u %u %u\n%n", &yields, &recursive, &k.paramCopyBytes, &k.staticSharedBytes,
+                  &k.localBytes, &k.stackBytes, &used) != 6)
     return false;
   k.mayYield = yields & 1;
   k.spins = yields & 2;
@@ -171,17 +170,19 @@ bool parseMeta(const std::string& text, CompiledKernel& k) {
   return CounterPlan::parse(text.substr(static_cast<size_t>(used)), k.counters);
 }
 
-std::string loadCode(Backend& backend, std::unique_ptr<llvm::MemoryBuffer> object, std::span<const RuntimeSymbol> helpers,
-                     CompiledKernel& kernel) {
+std::string loadCode(Backend& backend, std::unique_ptr<llvm::MemoryBuffer> object,
+                     std::span<const RuntimeSymbol> helpers, CompiledKernel& kernel) {
   llvm::orc::JITDylib* runtime = backend.runtime(helpers);
   if (!runtime) return "the helpers of the run time could not be defined";
   auto dylib = backend.jit->createJITDylib(backend.newName());
   if (!dylib) return llvm::toString(dylib.takeError());
   dylib->addToLinkOrder(*runtime);
-  auto processSymbols = llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(
-      backend.jit->getDataLayout().getGlobalPrefix());
-  if (processSymbols) dylib->addGenerator(std::move(*processSymbols));
-  else llvm::consumeError(processSymbols.takeError());
+  auto processSymbols =
+      llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(backend.jit->getDataLayout().getGlobalPrefix());
+  if (processSymbols)
+    dylib->addGenerator(std::move(*processSymbols));
+  else
+    llvm::consumeError(processSymbols.takeError());
   llvm::orc::JITDylib* held = &*dylib;
   kernel.code = std::shared_ptr<void>(held, [jit = backend.jit](void* d) {
     llvm::consumeError(jit->getExecutionSession().removeJITDylib(*static_cast<llvm::orc::JITDylib*>(d)));
@@ -223,8 +224,8 @@ CompileResult compileKernel(const CompileRequest& request, std::span<const Runti
 
   std::string key;
   if (!request.sourceHash.empty()) {
-    const std::string level = std::to_string(static_cast<int>(request.level)) + "/" + std::to_string(exec::kAbiVersion) +
-                              (backend.features.canonicalNan ? "/n" : "");
+    const std::string level = std::to_string(static_cast<int>(request.level)) + "/" +
+                              std::to_string(exec::kAbiVersion) + (backend.features.canonicalNan ? "/n" : "");
     const std::string build = ObjectCache::buildIdentity();
     const std::string_view parts[] = {request.sourceHash, name, level, backend.cpu, backend.featureText, build};
     key = digest(parts);

@@ -53,7 +53,8 @@ void FunctionCodegen::countStatic(const Instruction& in, uint32_t warps, uint32_
   const InstructionClass c = classify(in);
   plan.add(threads, c.kind, 1);
   if (c.flop != RawCounter::count_) plan.add(threads, c.flop, c.flopPerThread);
-  if ((in.op == Opcode::bar || in.op == Opcode::barrier) && !in.has(Mod::warp)) plan.add(warps, RawCounter::barrier_sync, 1);
+  if ((in.op == Opcode::bar || in.op == Opcode::barrier) && !in.has(Mod::warp))
+    plan.add(warps, RawCounter::barrier_sync, 1);
   if (in.op == Opcode::pmevent) {
     const uint64_t which = in.operands.empty() ? 0 : in.operands[0].imm;
     for (uint32_t e = 0; e < 8; ++e)
@@ -67,7 +68,8 @@ void FunctionCodegen::countStatic(const Instruction& in, uint32_t warps, uint32_
   const unsigned bytes = ptx::bitsOf(in.type()) / 8 * in.vectorWidth;
   switch (in.space) {
     case StateSpace::const_: plan.add(warps, RawCounter::const_load_requests, 1); return;
-    case StateSpace::shared: case StateSpace::sharedCta:
+    case StateSpace::shared:
+    case StateSpace::sharedCta:
       if (load) {
         plan.add(warps, RawCounter::shared_load_requests, 1);
         plan.add(threads, RawCounter::shared_load_bytes, bytes);
@@ -111,7 +113,6 @@ void FunctionCodegen::countGuarded(const Instruction& in, Value* active) {
   countStatic(in, warps, threads);
 }
 
-
 namespace {
 enum Kind : uint32_t { kLoad = 0, kStore = 1, kAtom = 2, kRed = 3 };
 }  // namespace
@@ -142,7 +143,8 @@ bool FunctionCodegen::servedByL2(const Instruction& in) const {
 void FunctionCodegen::cacheRows(Value* low, Value* high, Value* span) {
   if (!countingCaches()) return;
   const uint32_t what = accessKind(*current_) << 4 | (servedByL2(*current_) ? 1u << 7 : 0);
-  b.CreateCall(k_.helper("sonde_cache_rows", b.getVoidTy(), {b.getPtrTy(), b.getInt64Ty(), b.getInt64Ty(), b.getInt32Ty(), b.getInt32Ty()}),
+  b.CreateCall(k_.helper("sonde_cache_rows", b.getVoidTy(),
+                         {b.getPtrTy(), b.getInt64Ty(), b.getInt64Ty(), b.getInt32Ty(), b.getInt32Ty()}),
                {warp_, low, high, b.CreateTrunc(span, b.getInt32Ty()), b.getInt32(what)});
 }
 
@@ -153,8 +155,9 @@ void FunctionCodegen::countByHelper(const MemoryAccess& a) {
   const bool generic = in.space == StateSpace::none;
   const uint32_t what = static_cast<uint32_t>(a.space) | accessKind(in) << 4 | (generic ? 1u << 6 : 0) |
                         (servedByL2(in) ? 1u << 7 : 0) | (a.bytes * a.count) << 8;
-  b.CreateCall(k_.helper("sonde_count_access", b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty()}),
-               {warp_, addresses, effectMask(), b.getInt32(what)});
+  b.CreateCall(
+      k_.helper("sonde_count_access", b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty()}),
+      {warp_, addresses, effectMask(), b.getInt32(what)});
 }
 
 // All lanes at one address.

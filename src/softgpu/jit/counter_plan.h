@@ -35,7 +35,8 @@ struct CounterPlan {
   void fold(const uint64_t* values, uint64_t* raw) const {
     auto value = [&](uint32_t slot) { return __atomic_load_n(values + slot, __ATOMIC_RELAXED); };
     for (uint32_t i = 0; i < exec::kRawCounterCount; ++i) raw[i] += value(i);
-    for (const CounterTerm& t : terms) raw[static_cast<uint32_t>(t.counter)] += value(t.slot) * static_cast<uint64_t>(t.weight);
+    for (const CounterTerm& t : terms)
+      raw[static_cast<uint32_t>(t.counter)] += value(t.slot) * static_cast<uint64_t>(t.weight);
   }
   std::string serialize() const;
   static bool parse(const std::string& text, CounterPlan& plan);

@@ -39,7 +39,7 @@ class EmitContext {
   llvm::Module& module;
   const ptx::Module& ptxModule;
   const ptx::Function& function;
-  unsigned lanes = kWarpSize;          // 1 or 32
+  unsigned lanes = kWarpSize;  // 1 or 32
   // The host has AVX-512 F, VL, BW and DQ and the code may use them.
   bool avx512 = false;
   // f32 results that are NaN become 0x7fffffff, as on the hardware. Off: they

@@ -17,21 +17,17 @@ using ptx::StateSpace;
 namespace {
 
 bool leavesFunction(Opcode op) { return op == Opcode::ret || op == Opcode::exit || op == Opcode::trap; }
-bool endsBlock(const Instruction& in) {
-  return in.op == Opcode::bra || in.op == Opcode::brx || leavesFunction(in.op);
-}
+bool endsBlock(const Instruction& in) { return in.op == Opcode::bra || in.op == Opcode::brx || leavesFunction(in.op); }
 
 // Waiting for somebody: a read of memory that the program says may change.
 bool observesOthers(const Instruction& in) {
   switch (in.op) {
-    case Opcode::atom:
-      return true;
+    case Opcode::atom: return true;
     case Opcode::ld:
-      return in.has(Mod::volatile_) || in.has(Mod::relaxed) || in.has(Mod::acquire) || in.has(Mod::mmio) || in.has(Mod::cv);
-    case Opcode::mbarrier:
-      return in.has(Mod::test_wait) || in.has(Mod::try_wait);
-    default:
-      return false;
+      return in.has(Mod::volatile_) || in.has(Mod::relaxed) || in.has(Mod::acquire) || in.has(Mod::mmio) ||
+             in.has(Mod::cv);
+    case Opcode::mbarrier: return in.has(Mod::test_wait) || in.has(Mod::try_wait);
+    default: return false;
   }
 }
 
@@ -141,8 +137,10 @@ void Flow::orderBlocks() {
       Frame& f = frames.back();
       if (f.next < f.succ.size()) {
         const uint32_t s = f.succ[f.next++];
-        if (index[s] < 0) open(s);
-        else if (onStack[s]) low[f.node] = std::min(low[f.node], index[s]);
+        if (index[s] < 0)
+          open(s);
+        else if (onStack[s])
+          low[f.node] = std::min(low[f.node], index[s]);
         continue;
       }
       const uint32_t v = f.node;
@@ -175,8 +173,7 @@ void Flow::orderBlocks() {
         head = 0;
       } else {
         for (uint32_t v : *c) {
-          const bool entered =
-              std::any_of(preds[v].begin(), preds[v].end(), [&](uint32_t p) { return !inside[p]; });
+          const bool entered = std::any_of(preds[v].begin(), preds[v].end(), [&](uint32_t p) { return !inside[p]; });
           if (entered) {
             head = v;
             break;
@@ -279,8 +276,7 @@ void Flow::findSpinLoops() {
       if (blocks[b].end == blocks[b].begin) continue;
       const Instruction& end = function_.body[blocks[b].end - 1];
       if (end.guard.reg != ptx::kNoId && endsBlock(end)) slice[end.guard.reg] = true;
-      for (uint32_t k = blocks[b].begin; k < blocks[b].end; ++k)
-        sleeps |= function_.body[k].op == Opcode::nanosleep;
+      for (uint32_t k = blocks[b].begin; k < blocks[b].end; ++k) sleeps |= function_.body[k].op == Opcode::nanosleep;
     }
     bool spins = sleeps;
     for (bool changed = true; changed && !spins;) {
@@ -418,19 +414,19 @@ bool Flow::waitsForSpinning(uint32_t block) const {
 
 bool Flow::operandUniform(const Operand& o) const {
   switch (o.kind) {
-    case Operand::Kind::reg:
-      return !varying_[o.reg];
+    case Operand::Kind::reg: return !varying_[o.reg];
     case Operand::Kind::special:
       switch (o.special) {
-        case ptx::SpecialReg::tid: case ptx::SpecialReg::laneid: case ptx::SpecialReg::lanemask_eq:
-        case ptx::SpecialReg::lanemask_le: case ptx::SpecialReg::lanemask_lt: case ptx::SpecialReg::lanemask_ge:
-        case ptx::SpecialReg::lanemask_gt:
-          return false;
-        default:
-          return true;
+        case ptx::SpecialReg::tid:
+        case ptx::SpecialReg::laneid:
+        case ptx::SpecialReg::lanemask_eq:
+        case ptx::SpecialReg::lanemask_le:
+        case ptx::SpecialReg::lanemask_lt:
+        case ptx::SpecialReg::lanemask_ge:
+        case ptx::SpecialReg::lanemask_gt: return false;
+        default: return true;
       }
-    case Operand::Kind::address:
-      return o.reg == ptx::kNoId || !varying_[o.reg];
+    case Operand::Kind::address: return o.reg == ptx::kNoId || !varying_[o.reg];
     default:
       for (const Operand& e : o.elements)
         if (!operandUniform(e)) return false;
@@ -447,19 +443,31 @@ bool Flow::sourcesUniform(const Instruction& in) const {
 
 bool Flow::resultVarying(const Instruction& in) const {
   switch (in.op) {
-    case Opcode::atom: case Opcode::match: case Opcode::shfl: case Opcode::call: case Opcode::mbarrier:
-    case Opcode::tex: case Opcode::tld4: case Opcode::suld: case Opcode::wmma: case Opcode::mma:
-    case Opcode::ldmatrix: case Opcode::movmatrix: case Opcode::wgmma: case Opcode::elect: case Opcode::alloca:
-      return true;
-    case Opcode::activemask:
-      return false;
-    case Opcode::vote: case Opcode::redux:
+    case Opcode::atom:
+    case Opcode::match:
+    case Opcode::shfl:
+    case Opcode::call:
+    case Opcode::mbarrier:
+    case Opcode::tex:
+    case Opcode::tld4:
+    case Opcode::suld:
+    case Opcode::wmma:
+    case Opcode::mma:
+    case Opcode::ldmatrix:
+    case Opcode::movmatrix:
+    case Opcode::wgmma:
+    case Opcode::elect:
+    case Opcode::alloca: return true;
+    case Opcode::activemask: return false;
+    case Opcode::vote:
+    case Opcode::redux:
       // One value for all when all name the same members; the voted predicate
       // or value itself does not matter.
       return !operandUniform(in.operands.back());
-    case Opcode::bar: case Opcode::barrier:
-      return false;
-    case Opcode::ld: case Opcode::ldu: {
+    case Opcode::bar:
+    case Opcode::barrier: return false;
+    case Opcode::ld:
+    case Opcode::ldu: {
       const Operand& address = in.operands[1];
       if (in.space == StateSpace::local) return true;
       const bool entryParam = isKernel_ && address.ref == Operand::Ref::param;
@@ -471,8 +479,7 @@ bool Flow::resultVarying(const Instruction& in) const {
     case Opcode::cvta:
       if (in.space == StateSpace::local && !in.has(Mod::to)) return true;
       return !sourcesUniform(in);
-    default:
-      return !sourcesUniform(in);
+    default: return !sourcesUniform(in);
   }
 }
 
@@ -494,8 +501,10 @@ bool Flow::spreadVarying() {
     if (b.end == b.begin || b.divergentEnd) continue;
     const Instruction& last = function_.body[b.end - 1];
     bool divergent = false;
-    if (b.kind == BlockEnd::indexed) divergent = !guardUniform(last) || !operandUniform(last.operands[0]);
-    else if (b.kind != BlockEnd::fallThrough && !b.successors.empty()) divergent = !guardUniform(last);
+    if (b.kind == BlockEnd::indexed)
+      divergent = !guardUniform(last) || !operandUniform(last.operands[0]);
+    else if (b.kind != BlockEnd::fallThrough && !b.successors.empty())
+      divergent = !guardUniform(last);
     if (divergent) b.divergentEnd = changed = true;
   }
   return changed;
@@ -511,8 +520,7 @@ void Flow::solve() {
   for (bool changed = true; changed;) {
     while (propagate()) {
     }
-    for (Block& b : blocks)
-      b.pending.forEach([&](size_t y) { b.liveElsewhere.merge(blocks[y].liveIn); });
+    for (Block& b : blocks) b.pending.forEach([&](size_t y) { b.liveElsewhere.merge(blocks[y].liveIn); });
     changed = false;
     while (spreadVarying()) changed = true;
   }

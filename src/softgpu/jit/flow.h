@@ -65,22 +65,22 @@ class BitSet {
 enum class BlockEnd : uint8_t { fallThrough, branch, indexed, leave };  // leave: ret, exit, trap
 
 struct Block {
-  uint32_t begin = 0, end = 0;         // instructions [begin, end)
+  uint32_t begin = 0, end = 0;  // instructions [begin, end)
   BlockEnd kind = BlockEnd::fallThrough;
-  std::vector<uint32_t> successors;    // positions; branch: target, then the fall-through of a guarded one
-  bool leaves = false;                 // some lanes may leave here (ret, exit)
-  bool calls = false;                  // holds a call
-  BitSet liveIn;                       // registers, and the carry flag last
+  std::vector<uint32_t> successors;  // positions; branch: target, then the fall-through of a guarded one
+  bool leaves = false;               // some lanes may leave here (ret, exit)
+  bool calls = false;                // holds a call
+  BitSet liveIn;                     // registers, and the carry flag last
   // results of the analysis
-  bool divergentEnd = false;           // lanes may go different ways
-  BitSet pending;                      // blocks that may have waiting lanes while this one runs
-  BitSet liveElsewhere;                // registers that waiting lanes will still read
+  bool divergentEnd = false;  // lanes may go different ways
+  BitSet pending;             // blocks that may have waiting lanes while this one runs
+  BitSet liveElsewhere;       // registers that waiting lanes will still read
   bool convergent() const { return !pending.any(); }
 };
 
 struct ChainEntry {
   uint32_t block = 0;
-  bool header = false;                 // a look back at a loop's header
+  bool header = false;  // a look back at a loop's header
 };
 
 class Flow {
@@ -93,18 +93,16 @@ class Flow {
 
   std::vector<Block> blocks;
   std::vector<ChainEntry> chain;
-  std::vector<bool> pendable;          // block has a pending mask
-  std::vector<bool> spinHeader;        // header of a loop that may wait for another lane, warp or block
-  std::vector<bool> holdsBarrier;      // block has a barrier of the whole thread block
-  bool mayYield = false;               // barriers or spin loops: warps need stacks of their own
+  std::vector<bool> pendable;      // block has a pending mask
+  std::vector<bool> spinHeader;    // header of a loop that may wait for another lane, warp or block
+  std::vector<bool> holdsBarrier;  // block has a barrier of the whole thread block
+  bool mayYield = false;           // barriers or spin loops: warps need stacks of their own
 
   bool uniform(ptx::RegId reg) const { return !varying_[reg]; }
   bool carryUniform() const { return !varying_[function_.registers.size()]; }
   bool sourcesUniform(const ptx::Instruction& instruction) const;
   bool operandUniform(const ptx::Operand& operand) const;
-  bool guardUniform(const ptx::Instruction& in) const {
-    return in.guard.reg == ptx::kNoId || uniform(in.guard.reg);
-  }
+  bool guardUniform(const ptx::Instruction& in) const { return in.guard.reg == ptx::kNoId || uniform(in.guard.reg); }
   bool needsBlend(uint32_t block, ptx::RegId reg) const { return blocks[block].liveElsewhere.test(reg); }
 
   // First chain index after block `from` that `block` stands at.
@@ -134,7 +132,7 @@ class Flow {
   bool isKernel_;
   std::vector<bool> varying_;
   std::vector<uint32_t> ownIndex_;
-  std::vector<std::vector<uint32_t>> indices_;   // chain indices of each block, ascending
+  std::vector<std::vector<uint32_t>> indices_;  // chain indices of each block, ascending
 };
 
 }  // namespace sonde::softgpu::jit

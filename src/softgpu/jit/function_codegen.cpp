@@ -37,8 +37,8 @@ FunctionCodegen::FunctionCodegen(KernelCodegen& kernel, llvm::IRBuilder<>& build
 }
 
 void FunctionCodegen::unsupported(const Instruction& in, const std::string& why) const {
-  std::string text = in.mnemonic < ptxModule.mnemonics.size() ? ptxModule.mnemonics[in.mnemonic]
-                                                              : std::string(ptx::name(in.op));
+  std::string text =
+      in.mnemonic < ptxModule.mnemonics.size() ? ptxModule.mnemonics[in.mnemonic] : std::string(ptx::name(in.op));
   throw Unsupported("function '" + function.name + "', line " + std::to_string(in.pos.line) + ": " + text + ": " + why);
 }
 
@@ -82,8 +82,7 @@ void FunctionCodegen::prologue() {
     if (reg.type == ptx::ScalarType::none) continue;
     registers_[r] = {};
     llvm::Type* scalar = scalarType(reg.type);
-    llvm::Type* t = flow_.uniform(static_cast<uint32_t>(r)) ? scalar
-                                                            : llvm::FixedVectorType::get(scalar, kWarpSize);
+    llvm::Type* t = flow_.uniform(static_cast<uint32_t>(r)) ? scalar : llvm::FixedVectorType::get(scalar, kWarpSize);
     for (unsigned c = 0; c < reg.vector && c < 4; ++c) registers_[r][c] = entryAlloca(t, "r");
   }
   llvm::Type* carryType = b.getInt1Ty();
@@ -224,8 +223,10 @@ void FunctionCodegen::enterChain(uint32_t from) {
   auto consider = [&](uint32_t candidate) { first = std::min(first, flow_.occurrence(from, candidate)); };
   block.pending.forEach([&](size_t y) { consider(static_cast<uint32_t>(y)); });
   for (uint32_t s : block.successors) consider(s);
-  if (first == Flow::kNever) b.CreateBr(finish_);
-  else b.CreateBr(chainBlock_[std::min<size_t>(first, flow_.chain.size())]);
+  if (first == Flow::kNever)
+    b.CreateBr(finish_);
+  else
+    b.CreateBr(chainBlock_[std::min<size_t>(first, flow_.chain.size())]);
 }
 
 // Nobody runs on from here: only the waiting lanes are left.
@@ -288,15 +289,9 @@ void FunctionCodegen::emitFinish() {
 void FunctionCodegen::emitTerminator(uint32_t index, const Instruction* last) {
   const Block& block = flow_.blocks[index];
   switch (block.kind) {
-    case BlockEnd::fallThrough:
-      jumpTo(index, block.successors[0]);
-      return;
-    case BlockEnd::branch:
-      emitBranch(index, *last);
-      return;
-    case BlockEnd::indexed:
-      emitIndexedBranch(index, *last);
-      return;
+    case BlockEnd::fallThrough: jumpTo(index, block.successors[0]); return;
+    case BlockEnd::branch: emitBranch(index, *last); return;
+    case BlockEnd::indexed: emitIndexedBranch(index, *last); return;
     case BlockEnd::leave: {
       static const Instruction ret = [] {
         Instruction r;
@@ -450,15 +445,34 @@ void FunctionCodegen::emitInstruction(const Instruction& in) {
 // Its guard selects results only (no branch around it, see emitGuarded).
 bool FunctionCodegen::isPure(const Instruction& in) const {
   switch (in.op) {
-    case Opcode::ld: case Opcode::ldu: case Opcode::st: case Opcode::atom: case Opcode::red: case Opcode::shfl:
-    case Opcode::vote: case Opcode::match: case Opcode::redux: case Opcode::elect: case Opcode::bar:
-    case Opcode::barrier: case Opcode::activemask: case Opcode::call: case Opcode::membar: case Opcode::fence:
-    case Opcode::nanosleep: case Opcode::prefetch: case Opcode::prefetchu: case Opcode::discard:
-    case Opcode::applypriority: case Opcode::griddepcontrol: case Opcode::setmaxnreg: case Opcode::pmevent:
-    case Opcode::brkpt: case Opcode::cp: case Opcode::mbarrier:
-      return false;
-    default:
-      return true;
+    case Opcode::ld:
+    case Opcode::ldu:
+    case Opcode::st:
+    case Opcode::atom:
+    case Opcode::red:
+    case Opcode::shfl:
+    case Opcode::vote:
+    case Opcode::match:
+    case Opcode::redux:
+    case Opcode::elect:
+    case Opcode::bar:
+    case Opcode::barrier:
+    case Opcode::activemask:
+    case Opcode::call:
+    case Opcode::membar:
+    case Opcode::fence:
+    case Opcode::nanosleep:
+    case Opcode::prefetch:
+    case Opcode::prefetchu:
+    case Opcode::discard:
+    case Opcode::applypriority:
+    case Opcode::griddepcontrol:
+    case Opcode::setmaxnreg:
+    case Opcode::pmevent:
+    case Opcode::brkpt:
+    case Opcode::cp:
+    case Opcode::mbarrier: return false;
+    default: return true;
   }
 }
 
@@ -469,8 +483,7 @@ void FunctionCodegen::emitGuarded(const Instruction& in) {
   BasicBlock* after = BasicBlock::Create(b.getContext(), "after", target_);
   Value* guard = guard_;
   if (!guard->getType()->isVectorTy()) {
-    if (counting())
-      countGuarded(in, b.CreateSelect(guard, mask_, b.getInt32(0)));
+    if (counting()) countGuarded(in, b.CreateSelect(guard, mask_, b.getInt32(0)));
     b.CreateCondBr(guard, body, after);
     guard_ = nullptr;
   } else {
@@ -498,8 +511,8 @@ void FunctionCodegen::afterCall() {
 }
 
 bool FunctionCodegen::emitOwn(const Instruction& in) {
-  return emitMemory(in) || emitWarp(in) || emitAtomic(in) || emitMbarrier(in) || emitAsyncCopy(in) ||
-         emitMatrix(in) || emitTexture(in) || emitMisc(in);
+  return emitMemory(in) || emitWarp(in) || emitAtomic(in) || emitMbarrier(in) || emitAsyncCopy(in) || emitMatrix(in) ||
+         emitTexture(in) || emitMisc(in);
 }
 
 }  // namespace sonde::softgpu::jit

@@ -20,10 +20,10 @@ enum class Space : uint8_t { generic = 0, shared = 1, local = 2 };
 
 struct MemoryAccess {
   Space space = Space::generic;
-  llvm::Value* address = nullptr;   // i64 (generic) or i32 (shared, local): scalar when uniform, else 32 lanes
+  llvm::Value* address = nullptr;  // i64 (generic) or i32 (shared, local): scalar when uniform, else 32 lanes
   bool uniform = false;
-  unsigned bytes = 4;               // of an element
-  unsigned count = 1;               // elements of a vector access
+  unsigned bytes = 4;  // of an element
+  unsigned count = 1;  // elements of a vector access
 };
 
 class FunctionCodegen final : public EmitContext {
@@ -65,20 +65,20 @@ class FunctionCodegen final : public EmitContext {
   llvm::Value* special(const ptx::Operand& operand, ptx::ScalarType t);
   llvm::Value* symbolAddress(const ptx::Operand& operand);
   llvm::Value* splat(llvm::Value* v) { return b.CreateVectorSplat(kWarpSize, v); }
-  llvm::Value* toForm(llvm::Value* v);               // splat when the form at hand is 32 lanes
+  llvm::Value* toForm(llvm::Value* v);  // splat when the form at hand is 32 lanes
   llvm::Value* asType(llvm::Value* v, llvm::Type* scalarTo, bool isSigned);
-  llvm::Value* bitsOf(llvm::Value* vectorOfBool);    // <32 x i1> -> i32
+  llvm::Value* bitsOf(llvm::Value* vectorOfBool);  // <32 x i1> -> i32
   llvm::Value* maskVector(llvm::Value* bits) {
     return b.CreateBitCast(bits, llvm::FixedVectorType::get(b.getInt1Ty(), kWarpSize));
   }
-  llvm::Value* guardValue(const ptx::Instruction& in);   // i1 or <32 x i1>
+  llvm::Value* guardValue(const ptx::Instruction& in);  // i1 or <32 x i1>
   // Lanes that run the instruction, guard included, as i32.
   llvm::Value* effectMask() { return effect_ ? effect_ : mask_; }
   llvm::Value* warpField(size_t offset, llvm::Type* type, const char* name, bool invariant = true);
   llvm::Value* warpPointer(size_t offset);
   llvm::Value* popcount(llvm::Value* bits32);
   llvm::AllocaInst* entryAlloca(llvm::Type* type, const char* name, unsigned align = 64);
-  llvm::Value* scratch(unsigned which);              // reusable 32-lane buffers for helper calls
+  llvm::Value* scratch(unsigned which);  // reusable 32-lane buffers for helper calls
   llvm::Value* spill(llvm::Value* vector, unsigned which);
   // Writes a vector of 32 lanes as is (no conversion) under block mask and guard.
   void storeLanes(const ptx::Operand& destination, llvm::Value* value, ptx::ScalarType t);
@@ -115,8 +115,8 @@ class FunctionCodegen final : public EmitContext {
   void compilerFence();
   // param cells: words of 32 lanes
   struct Cells {
-    std::vector<llvm::Value*> words;    // pointers to <32 x i32>
-    llvm::Value* array = nullptr;       // or one array of such words
+    std::vector<llvm::Value*> words;  // pointers to <32 x i32>
+    llvm::Value* array = nullptr;     // or one array of such words
     uint32_t bytes = 0;
   };
   Cells* cellsOf(const ptx::Operand& operand, uint32_t* offset);
@@ -134,7 +134,7 @@ class FunctionCodegen final : public EmitContext {
   void emitBarrier(const ptx::Instruction& in);
   llvm::Value* permute(llvm::Value* lanes, llvm::Value* index);
   bool emitAtomic(const ptx::Instruction& in);
-  bool emitAddressOp(const ptx::Instruction& in);   // cvta, isspacep, mov of addresses
+  bool emitAddressOp(const ptx::Instruction& in);  // cvta, isspacep, mov of addresses
   bool emitMisc(const ptx::Instruction& in);
   bool emitAsyncCopy(const ptx::Instruction& in);
   bool emitMbarrier(const ptx::Instruction& in);
@@ -143,7 +143,7 @@ class FunctionCodegen final : public EmitContext {
   void emitMma(const ptx::Instruction& in);
   void emitMatrixRows(const ptx::Instruction& in);
   void emitWmmaMemory(const ptx::Instruction& in);
-  llvm::Value* fragmentBuffer(unsigned which);       // room for a matrix operand's registers
+  llvm::Value* fragmentBuffer(unsigned which);  // room for a matrix operand's registers
   llvm::Value* spillFragment(const ptx::Operand& o, exec::MatrixType t, unsigned which);
   void storeFragment(const ptx::Operand& o, exec::MatrixType t, llvm::Value* buffer);
   llvm::Value* matrixJob(const exec::MatrixJob& job);
@@ -195,17 +195,17 @@ class FunctionCodegen final : public EmitContext {
   std::vector<std::array<llvm::Value*, 4>> registers_;
   llvm::Value* carrySlot_ = nullptr;
   std::vector<llvm::Value*> pending_;
-  llvm::Value* live_ = nullptr;       // slot: lanes still in the function
-  llvm::Value* returned_ = nullptr;   // slot: lanes that came to ret (functions only)
+  llvm::Value* live_ = nullptr;      // slot: lanes still in the function
+  llvm::Value* returned_ = nullptr;  // slot: lanes that came to ret (functions only)
   llvm::BasicBlock* rotate_ = nullptr;
-  llvm::Value* budget_ = nullptr;     // slot: back edges of spin loops left
-  llvm::Value* maskSlot_ = nullptr;   // slot: mask_ of the block at hand
-  llvm::Value* mask_ = nullptr;       // i32
-  llvm::Value* effect_ = nullptr;     // i32, when a varying guard is in force
-  llvm::Value* guard_ = nullptr;      // i1 or <32 x i1>, when a guard selects the results
+  llvm::Value* budget_ = nullptr;    // slot: back edges of spin loops left
+  llvm::Value* maskSlot_ = nullptr;  // slot: mask_ of the block at hand
+  llvm::Value* mask_ = nullptr;      // i32
+  llvm::Value* effect_ = nullptr;    // i32, when a varying guard is in force
+  llvm::Value* guard_ = nullptr;     // i1 or <32 x i1>, when a guard selects the results
   uint32_t block_ = 0;
   bool inOutlined_ = false;
-  std::vector<bool> everRead_;        // registers that some instruction reads
+  std::vector<bool> everRead_;  // registers that some instruction reads
   const ptx::Instruction* current_ = nullptr;
   std::map<size_t, llvm::Value*> fields_;
   std::vector<llvm::Value*> scratch_;

@@ -38,9 +38,7 @@ Value* FunctionCodegen::warpField(size_t offset, llvm::Type* type, const char* n
   return load;
 }
 
-Value* FunctionCodegen::toForm(Value* v) {
-  return lanes == kWarpSize && !v->getType()->isVectorTy() ? splat(v) : v;
-}
+Value* FunctionCodegen::toForm(Value* v) { return lanes == kWarpSize && !v->getType()->isVectorTy() ? splat(v) : v; }
 
 Value* FunctionCodegen::bitsOf(Value* v) {
   // Lanes that do not run may hold anything: freeze, or one such lane would
@@ -60,8 +58,10 @@ Value* FunctionCodegen::asType(Value* v, llvm::Type* to, bool isSigned) {
   };
   const unsigned fromBits = from->getScalarSizeInBits(), toBits = to->getScalarSizeInBits();
   if (from->isFloatingPointTy()) v = b.CreateBitCast(v, like(b.getIntNTy(fromBits)));
-  if (fromBits < toBits) v = isSigned ? b.CreateSExt(v, like(b.getIntNTy(toBits))) : b.CreateZExt(v, like(b.getIntNTy(toBits)));
-  else if (fromBits > toBits) v = b.CreateTrunc(v, like(b.getIntNTy(toBits)));
+  if (fromBits < toBits)
+    v = isSigned ? b.CreateSExt(v, like(b.getIntNTy(toBits))) : b.CreateZExt(v, like(b.getIntNTy(toBits)));
+  else if (fromBits > toBits)
+    v = b.CreateTrunc(v, like(b.getIntNTy(toBits)));
   if (to->isFloatingPointTy()) v = b.CreateBitCast(v, like(to));
   return v;
 }
@@ -89,8 +89,7 @@ Value* FunctionCodegen::source(const Operand& o, ScalarType t) {
       v = asType(v, to, false);
       return toForm(v);
     }
-    case Operand::Kind::special:
-      return special(o, t);
+    case Operand::Kind::special: return special(o, t);
     case Operand::Kind::integer: {
       if (t == ScalarType::f32) return constantFp(b.getFloatTy(), static_cast<double>(static_cast<int64_t>(o.imm)));
       if (t == ScalarType::f64) return constantFp(b.getDoubleTy(), static_cast<double>(static_cast<int64_t>(o.imm)));
@@ -105,21 +104,19 @@ Value* FunctionCodegen::source(const Operand& o, ScalarType t) {
       const double d = o.is32 ? static_cast<double>(std::bit_cast<float>(bits32)) : std::bit_cast<double>(o.imm);
       if (t == ScalarType::f32) {
         const uint32_t f = o.is32 ? bits32 : std::bit_cast<uint32_t>(static_cast<float>(d));
-        return llvm::ConstantFP::get(form(b.getFloatTy()), llvm::APFloat(llvm::APFloat::IEEEsingle(), llvm::APInt(32, f)));
+        return llvm::ConstantFP::get(form(b.getFloatTy()),
+                                     llvm::APFloat(llvm::APFloat::IEEEsingle(), llvm::APInt(32, f)));
       }
       if (t == ScalarType::f64) return constantFp(b.getDoubleTy(), d);
-      if (ptx::bitsOf(t) == 32) return constantInt(32, o.is32 ? bits32 : std::bit_cast<uint32_t>(static_cast<float>(d)));
+      if (ptx::bitsOf(t) == 32)
+        return constantInt(32, o.is32 ? bits32 : std::bit_cast<uint32_t>(static_cast<float>(d)));
       if (ptx::bitsOf(t) == 64) return constantInt(64, o.is32 ? std::bit_cast<uint64_t>(d) : o.imm);
       throw Unsupported("a floating-point constant for type " + std::string(ptx::name(t)));
     }
-    case Operand::Kind::symbol:
-      return toForm(asType(symbolAddress(o), scalarType(t), false));
-    case Operand::Kind::address:
-      return toForm(asType(symbolAddress(o), scalarType(t), false));
-    case Operand::Kind::sink:
-      return llvm::Constant::getNullValue(type(t));
-    default:
-      throw Unsupported("an operand of a kind that this instruction cannot read");
+    case Operand::Kind::symbol: return toForm(asType(symbolAddress(o), scalarType(t), false));
+    case Operand::Kind::address: return toForm(asType(symbolAddress(o), scalarType(t), false));
+    case Operand::Kind::sink: return llvm::Constant::getNullValue(type(t));
+    default: throw Unsupported("an operand of a kind that this instruction cannot read");
   }
 }
 
@@ -188,7 +185,8 @@ Value* FunctionCodegen::special(const Operand& o, ScalarType t) {
     case SpecialReg::tid: {
       llvm::Type* v = llvm::FixedVectorType::get(i32, kWarpSize);
       if (component > 2) return finish(b.getInt32(0));
-      return asType(warpField(offsetof(WarpState, tid) + component * sizeof(WarpState::tid[0]), v, "tid"), scalarType(t), false);
+      return asType(warpField(offsetof(WarpState, tid) + component * sizeof(WarpState::tid[0]), v, "tid"),
+                    scalarType(t), false);
     }
     case SpecialReg::ntid: return dim(offsetof(WarpState, ntid), 1, "ntid");
     case SpecialReg::ctaid: return dim(offsetof(WarpState, ctaid), 0, "ctaid");
@@ -243,8 +241,7 @@ Value* FunctionCodegen::special(const Operand& o, ScalarType t) {
     case SpecialReg::reserved_smem_offset_begin:
     case SpecialReg::reserved_smem_offset_end:
     case SpecialReg::reserved_smem_offset_cap:
-    case SpecialReg::reserved_smem_offset:
-      return finish(b.getInt64(0));
+    case SpecialReg::reserved_smem_offset: return finish(b.getInt64(0));
   }
   throw Unsupported("special register " + ptx::name(o.special, o.index));
 }
@@ -260,7 +257,8 @@ Value* FunctionCodegen::symbolAddress(const Operand& o) {
         address = b.getInt64(k_.layout.sharedModule.at(o.refId));
       } else {
         Value* table = warpField(offsetof(WarpState, globals), b.getPtrTy(), "globals");
-        llvm::LoadInst* load = b.CreateLoad(b.getInt64Ty(), b.CreateConstInBoundsGEP1_32(b.getInt64Ty(), table, o.refId));
+        llvm::LoadInst* load =
+            b.CreateLoad(b.getInt64Ty(), b.CreateConstInBoundsGEP1_32(b.getInt64Ty(), table, o.refId));
         load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(b.getContext(), {}));
         address = load;
       }
@@ -276,9 +274,7 @@ Value* FunctionCodegen::symbolAddress(const Operand& o) {
         throw Unsupported("the address of '" + v.name + "'");
       break;
     }
-    case Operand::Ref::function:
-      address = b.getInt64(functionToken(o.refId));
-      break;
+    case Operand::Ref::function: address = b.getInt64(functionToken(o.refId)); break;
     case Operand::Ref::param:
       if (isKernel_) {
         k_.layout.paramCopyBytes = function.paramBytes;
@@ -287,8 +283,7 @@ Value* FunctionCodegen::symbolAddress(const Operand& o) {
         break;
       }
       throw Unsupported("the address of a function's parameter '" + function.params[o.refId].name + "'");
-    default:
-      throw Unsupported("an operand without an address");
+    default: throw Unsupported("an operand without an address");
   }
   return o.offset ? b.CreateAdd(address, b.getInt64(static_cast<uint64_t>(o.offset))) : address;
 }

@@ -14,10 +14,10 @@ InstructionClass classify(const Instruction& in) {
   const bool half = t == ScalarType::f16 || t == ScalarType::bf16 || t == ScalarType::f16x2 || t == ScalarType::bf16x2;
   const bool packed = t == ScalarType::f16x2 || t == ScalarType::bf16x2 || t == ScalarType::f32x2;
   auto byType = [&] {
-    c.kind = half ? RawCounter::inst_fp_16
+    c.kind = half                   ? RawCounter::inst_fp_16
              : t == ScalarType::f64 ? RawCounter::inst_fp_64
-             : ptx::isFloat(t) ? RawCounter::inst_fp_32
-                               : RawCounter::inst_integer;
+             : ptx::isFloat(t)      ? RawCounter::inst_fp_32
+                                    : RawCounter::inst_integer;
   };
   auto flop = [&](RawCounter single, RawCounter twice, RawCounter halves) {
     byType();
@@ -26,47 +26,69 @@ InstructionClass classify(const Instruction& in) {
     c.flopPerThread = packed ? 2 : 1;
   };
   switch (in.op) {
-    case Opcode::ld: case Opcode::ldu: case Opcode::st: case Opcode::atom: case Opcode::red: case Opcode::prefetch:
-    case Opcode::prefetchu: case Opcode::cp: case Opcode::ldmatrix: case Opcode::stmatrix: case Opcode::suld:
-    case Opcode::sust: case Opcode::sured: case Opcode::tex: case Opcode::tld4: case Opcode::multimem:
-      c.kind = RawCounter::inst_compute_ld_st;
-      break;
-    case Opcode::bra: case Opcode::brx: case Opcode::call: case Opcode::ret: case Opcode::exit: case Opcode::trap:
-    case Opcode::brkpt:
-      c.kind = RawCounter::inst_control;
-      break;
-    case Opcode::cvt:
-      c.kind = RawCounter::inst_bit_convert;
-      break;
-    case Opcode::shfl: case Opcode::vote: case Opcode::match: case Opcode::redux: case Opcode::elect:
-    case Opcode::activemask:
-      c.kind = RawCounter::inst_inter_thread;
-      break;
-    case Opcode::add: case Opcode::sub:
-      flop(RawCounter::flop_sp_add, RawCounter::flop_dp_add, RawCounter::flop_hp_add);
-      break;
-    case Opcode::mul:
-      flop(RawCounter::flop_sp_mul, RawCounter::flop_dp_mul, RawCounter::flop_hp_mul);
-      break;
-    case Opcode::fma: case Opcode::mad:
-      flop(RawCounter::flop_sp_fma, RawCounter::flop_dp_fma, RawCounter::flop_hp_fma);
-      break;
-    case Opcode::ex2: case Opcode::lg2: case Opcode::sin: case Opcode::cos: case Opcode::tanh: case Opcode::rsqrt:
-    case Opcode::rcp: case Opcode::sqrt: case Opcode::div:
+    case Opcode::ld:
+    case Opcode::ldu:
+    case Opcode::st:
+    case Opcode::atom:
+    case Opcode::red:
+    case Opcode::prefetch:
+    case Opcode::prefetchu:
+    case Opcode::cp:
+    case Opcode::ldmatrix:
+    case Opcode::stmatrix:
+    case Opcode::suld:
+    case Opcode::sust:
+    case Opcode::sured:
+    case Opcode::tex:
+    case Opcode::tld4:
+    case Opcode::multimem: c.kind = RawCounter::inst_compute_ld_st; break;
+    case Opcode::bra:
+    case Opcode::brx:
+    case Opcode::call:
+    case Opcode::ret:
+    case Opcode::exit:
+    case Opcode::trap:
+    case Opcode::brkpt: c.kind = RawCounter::inst_control; break;
+    case Opcode::cvt: c.kind = RawCounter::inst_bit_convert; break;
+    case Opcode::shfl:
+    case Opcode::vote:
+    case Opcode::match:
+    case Opcode::redux:
+    case Opcode::elect:
+    case Opcode::activemask: c.kind = RawCounter::inst_inter_thread; break;
+    case Opcode::add:
+    case Opcode::sub: flop(RawCounter::flop_sp_add, RawCounter::flop_dp_add, RawCounter::flop_hp_add); break;
+    case Opcode::mul: flop(RawCounter::flop_sp_mul, RawCounter::flop_dp_mul, RawCounter::flop_hp_mul); break;
+    case Opcode::fma:
+    case Opcode::mad: flop(RawCounter::flop_sp_fma, RawCounter::flop_dp_fma, RawCounter::flop_hp_fma); break;
+    case Opcode::ex2:
+    case Opcode::lg2:
+    case Opcode::sin:
+    case Opcode::cos:
+    case Opcode::tanh:
+    case Opcode::rsqrt:
+    case Opcode::rcp:
+    case Opcode::sqrt:
+    case Opcode::div:
       byType();
       if (t == ScalarType::f32) c.flop = RawCounter::flop_sp_special;
       break;
-    case Opcode::mov: case Opcode::bar: case Opcode::barrier: case Opcode::membar: case Opcode::fence:
-    case Opcode::nanosleep: case Opcode::pmevent: case Opcode::mbarrier: case Opcode::griddepcontrol:
-    case Opcode::setmaxnreg: case Opcode::alloca: case Opcode::stacksave: case Opcode::stackrestore:
-      c.kind = RawCounter::inst_misc;
-      break;
-    case Opcode::isspacep: case Opcode::cvta:
-      c.kind = RawCounter::inst_integer;
-      break;
-    default:
-      byType();
-      break;
+    case Opcode::mov:
+    case Opcode::bar:
+    case Opcode::barrier:
+    case Opcode::membar:
+    case Opcode::fence:
+    case Opcode::nanosleep:
+    case Opcode::pmevent:
+    case Opcode::mbarrier:
+    case Opcode::griddepcontrol:
+    case Opcode::setmaxnreg:
+    case Opcode::alloca:
+    case Opcode::stacksave:
+    case Opcode::stackrestore: c.kind = RawCounter::inst_misc; break;
+    case Opcode::isspacep:
+    case Opcode::cvta: c.kind = RawCounter::inst_integer; break;
+    default: byType(); break;
   }
   return c;
 }

@@ -24,8 +24,10 @@ namespace {
 
 MatrixType matrixType(ScalarType t) {
   switch (t) {
-    case ScalarType::f16: case ScalarType::f16x2: return MatrixType::f16;
-    case ScalarType::bf16: case ScalarType::bf16x2: return MatrixType::bf16;
+    case ScalarType::f16:
+    case ScalarType::f16x2: return MatrixType::f16;
+    case ScalarType::bf16:
+    case ScalarType::bf16x2: return MatrixType::bf16;
     case ScalarType::tf32: return MatrixType::tf32;
     case ScalarType::f64: return MatrixType::f64;
     case ScalarType::f32: return MatrixType::f32;
@@ -49,7 +51,8 @@ MatrixJob shapeOf(const Instruction& in) {
   job.m = in.shape.m;
   job.n = in.shape.n;
   job.k = in.shape.k;
-  if (!job.m || !job.n || !job.k || job.m > 32 || job.n > 32 || job.k > 256) throw Unsupported("a matrix of this shape");
+  if (!job.m || !job.n || !job.k || job.m > 32 || job.n > 32 || job.k > 256)
+    throw Unsupported("a matrix of this shape");
   return job;
 }
 
@@ -59,7 +62,8 @@ uint64_t bytesOfRow(MatrixType t) { return t == MatrixType::f64 ? 256 : 128; }
 }  // namespace
 
 Value* FunctionCodegen::fragmentBuffer(unsigned which) {
-  if (!fragments_[which]) fragments_[which] = entryAlloca(llvm::ArrayType::get(b.getInt64Ty(), kWarpSize * 8), "fragment");
+  if (!fragments_[which])
+    fragments_[which] = entryAlloca(llvm::ArrayType::get(b.getInt64Ty(), kWarpSize * 8), "fragment");
   return fragments_[which];
 }
 
@@ -88,7 +92,8 @@ Value* FunctionCodegen::matrixJob(const exec::MatrixJob& job) {
   static_assert(std::is_trivially_copyable_v<MatrixJob>);
   const llvm::StringRef bytes(reinterpret_cast<const char*>(&job), sizeof job);
   auto* data = llvm::ConstantDataArray::getString(b.getContext(), bytes, false);
-  auto* global = new llvm::GlobalVariable(module, data->getType(), true, llvm::GlobalValue::PrivateLinkage, data, "job");
+  auto* global =
+      new llvm::GlobalVariable(module, data->getType(), true, llvm::GlobalValue::PrivateLinkage, data, "job");
   global->setAlignment(llvm::Align(8));
   return global;
 }
@@ -97,10 +102,13 @@ bool FunctionCodegen::emitMatrix(const Instruction& in) {
   switch (in.op) {
     case Opcode::mma: emitMma(in); return true;
     case Opcode::wmma:
-      if (in.has(Mod::mma)) emitMma(in);
-      else emitWmmaMemory(in);
+      if (in.has(Mod::mma))
+        emitMma(in);
+      else
+        emitWmmaMemory(in);
       return true;
-    case Opcode::ldmatrix: case Opcode::stmatrix: emitMatrixRows(in); return true;
+    case Opcode::ldmatrix:
+    case Opcode::stmatrix: emitMatrixRows(in); return true;
     case Opcode::movmatrix: {
       lanes = kWarpSize;
       Value* from = spill(source(in.operands[1], ScalarType::b32), 0);
@@ -114,7 +122,8 @@ bool FunctionCodegen::emitMatrix(const Instruction& in) {
 }
 
 void FunctionCodegen::emitMma(const Instruction& in) {
-  if (in.has(Mod::sp) || in.has(Mod::sp_ordered_metadata)) throw Unsupported("sparse matrix products are not supported");
+  if (in.has(Mod::sp) || in.has(Mod::sp_ordered_metadata))
+    throw Unsupported("sparse matrix products are not supported");
   if (in.has(Mod::block_scale)) throw Unsupported("block-scaled matrix products are not supported");
   lanes = kWarpSize;
   MatrixJob job = shapeOf(in);
@@ -130,8 +139,10 @@ void FunctionCodegen::emitMma(const Instruction& in) {
   unsigned layouts = 0;
   for (Mod m : in.mods) {
     if (m != Mod::row && m != Mod::col) continue;
-    if (layouts++ == 0) job.columnA = m == Mod::col;
-    else job.rowB = m == Mod::row;
+    if (layouts++ == 0)
+      job.columnA = m == Mod::col;
+    else
+      job.rowB = m == Mod::row;
   }
   const Operand &d = in.operands.at(0), &a = in.operands.at(1), &bOperand = in.operands.at(2), &c = in.operands.at(3);
   job.registersD = static_cast<uint8_t>(registerCount(d));
@@ -174,7 +185,9 @@ void FunctionCodegen::emitWmmaMemory(const Instruction& in) {
   MatrixJob job = shapeOf(in);
   job.wmma = 1;
   const MatrixType t = matrixType(in.type());
-  const MatrixPart part = loads && in.has(Mod::a) ? MatrixPart::a : loads && in.has(Mod::b) ? MatrixPart::b : MatrixPart::c;
+  const MatrixPart part = loads && in.has(Mod::a)   ? MatrixPart::a
+                          : loads && in.has(Mod::b) ? MatrixPart::b
+                                                    : MatrixPart::c;
   job.a = job.b = job.c = job.d = t;
   job.columnA = in.has(Mod::col);
   const Operand &address = in.operands.at(loads ? 1 : 0), &data = in.operands.at(loads ? 0 : 1);
@@ -186,8 +199,10 @@ void FunctionCodegen::emitWmmaMemory(const Instruction& in) {
   // Without a stride the matrix is dense.
   const unsigned rows = part == MatrixPart::b ? job.k : job.m, columns = part == MatrixPart::a ? job.k : job.n;
   Value* stride = nullptr;
-  if (in.operands.size() > 2) stride = b.CreateExtractElement(source(in.operands[2], ScalarType::u32), uint64_t{0});
-  else stride = b.getInt32(job.columnA ? rows : columns);
+  if (in.operands.size() > 2)
+    stride = b.CreateExtractElement(source(in.operands[2], ScalarType::u32), uint64_t{0});
+  else
+    stride = b.getInt32(job.columnA ? rows : columns);
   Value* fragment = loads ? fragmentBuffer(0) : spillFragment(data, t, 0);
   llvm::Type *p = b.getPtrTy(), *i32 = b.getInt32Ty();
   b.CreateCall(k_.helper(loads ? "sonde_wmma_load" : "sonde_wmma_store", b.getVoidTy(), {p, p, i32, p, i32, i32, p}),

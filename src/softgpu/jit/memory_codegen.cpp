@@ -39,16 +39,19 @@ bool FunctionCodegen::emitMemory(const Instruction& in) {
   switch (in.op) {
     case Opcode::ld:
     case Opcode::ldu:
-      if (isParamSpace(in.space) && in.operands[1].reg == ptx::kNoId) emitParamLoad(in);
-      else emitLoad(in);
+      if (isParamSpace(in.space) && in.operands[1].reg == ptx::kNoId)
+        emitParamLoad(in);
+      else
+        emitLoad(in);
       return true;
     case Opcode::st:
       if (in.has(Mod::async)) return false;
-      if (isParamSpace(in.space)) emitParamStore(in);
-      else emitStore(in);
+      if (isParamSpace(in.space))
+        emitParamStore(in);
+      else
+        emitStore(in);
       return true;
-    default:
-      return false;
+    default: return false;
   }
 }
 
@@ -78,7 +81,8 @@ MemoryAccess FunctionCodegen::resolveAddress(const Instruction& in, const Operan
     base.reg = address.reg;
     Value* v = loadRegister(address.reg, -1);
     v = toForm(asType(v, t, false));
-    if (address.offset) v = b.CreateAdd(v, llvm::ConstantInt::get(v->getType(), static_cast<uint64_t>(address.offset), true));
+    if (address.offset)
+      v = b.CreateAdd(v, llvm::ConstantInt::get(v->getType(), static_cast<uint64_t>(address.offset), true));
     a.address = v;
   } else if (address.ref != Operand::Ref::none) {
     a.address = asType(symbolAddress(address), t, false);
@@ -89,9 +93,10 @@ MemoryAccess FunctionCodegen::resolveAddress(const Instruction& in, const Operan
   }
   lanes = saved;
   if (space == StateSpace::sharedCluster) {
-    a.address = b.CreateAdd(asType(a.address, b.getInt64Ty(), false),
-                            a.uniform ? warpField(offsetof(WarpState, sharedBase), b.getInt64Ty(), "shared_base")
-                                      : splat(warpField(offsetof(WarpState, sharedBase), b.getInt64Ty(), "shared_base")));
+    a.address =
+        b.CreateAdd(asType(a.address, b.getInt64Ty(), false),
+                    a.uniform ? warpField(offsetof(WarpState, sharedBase), b.getInt64Ty(), "shared_base")
+                              : splat(warpField(offsetof(WarpState, sharedBase), b.getInt64Ty(), "shared_base")));
   }
   return a;
 }
@@ -118,11 +123,15 @@ Value* FunctionCodegen::rangeLimit(Space space, unsigned shift, unsigned slack) 
   const size_t key = size_t{1} << 40 | static_cast<size_t>(space) << 36 | size_t{shift} << 24 | slack;
   if (auto it = fields_.find(key); it != fields_.end()) return it->second;
   Value* size = nullptr;
-  if (space == Space::generic) size = warpField(offsetof(WarpState, windowSize), b.getInt64Ty(), "window_size");
-  else if (space == Space::shared) size = warpField(offsetof(WarpState, totalSharedBytes), b.getInt32Ty(), "shared_size");
-  else size = warpField(offsetof(WarpState, localLimit), b.getInt32Ty(), "local_size");
+  if (space == Space::generic)
+    size = warpField(offsetof(WarpState, windowSize), b.getInt64Ty(), "window_size");
+  else if (space == Space::shared)
+    size = warpField(offsetof(WarpState, totalSharedBytes), b.getInt32Ty(), "shared_size");
+  else
+    size = warpField(offsetof(WarpState, localLimit), b.getInt32Ty(), "local_size");
   llvm::IRBuilder<> e(entry_);
-  Value* less = e.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, size, llvm::ConstantInt::get(size->getType(), slack));
+  Value* less =
+      e.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, size, llvm::ConstantInt::get(size->getType(), slack));
   Value* limit = e.CreateLShr(less, shift);
   fields_[key] = limit;
   return limit;
@@ -150,7 +159,8 @@ Value* FunctionCodegen::localLaneOffsets() {
   llvm::IRBuilder<> e(entry_);
   std::vector<llvm::Constant*> iota;
   for (unsigned l = 0; l < kWarpSize; ++l) iota.push_back(e.getInt32(l));
-  Value* v = e.CreateMul(e.CreateVectorSplat(kWarpSize, e.CreateTrunc(stride, e.getInt32Ty())), llvm::ConstantVector::get(iota));
+  Value* v = e.CreateMul(e.CreateVectorSplat(kWarpSize, e.CreateTrunc(stride, e.getInt32Ty())),
+                         llvm::ConstantVector::get(iota));
   fields_[key] = v;
   return v;
 }
@@ -235,14 +245,17 @@ std::vector<Value*> FunctionCodegen::loadUniform(const MemoryAccess& a, llvm::Ty
   b.SetInsertPoint(fast);
   Value* p = scalarPointer(a, a.address);
   for (unsigned i = 0; i < a.count; ++i)
-    viaFast.push_back(b.CreateAlignedLoad(element, b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), p, i * a.bytes), llvm::Align(a.bytes)));
+    viaFast.push_back(b.CreateAlignedLoad(element, b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), p, i * a.bytes),
+                                          llvm::Align(a.bytes)));
   b.CreateBr(done);
   b.SetInsertPoint(slow);
   Value* out = scratch(1);
-  b.CreateCall(k_.helper("sonde_load1", b.getVoidTy(), {b.getPtrTy(), b.getInt64Ty(), b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy()}),
+  b.CreateCall(k_.helper("sonde_load1", b.getVoidTy(),
+                         {b.getPtrTy(), b.getInt64Ty(), b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy()}),
                {warp_, asType(a.address, b.getInt64Ty(), false), effectMask(), b.getInt32(describe(a)), out});
   for (unsigned i = 0; i < a.count; ++i)
-    viaSlow.push_back(b.CreateAlignedLoad(element, b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), out, i * a.bytes), llvm::Align(a.bytes)));
+    viaSlow.push_back(b.CreateAlignedLoad(element, b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), out, i * a.bytes),
+                                          llvm::Align(a.bytes)));
   b.CreateBr(done);
   b.SetInsertPoint(done);
   for (unsigned i = 0; i < a.count; ++i) {
@@ -307,7 +320,8 @@ std::vector<Value*> FunctionCodegen::loadVarying(const MemoryAccess& a, llvm::Ty
       };
       values.push_back(concat(part(low, 0), part(high, 16)));
     } else {
-      values.push_back(concat(b.CreateAlignedLoad(half, low, llvm::Align(a.bytes)), b.CreateAlignedLoad(half, high, llvm::Align(a.bytes))));
+      values.push_back(concat(b.CreateAlignedLoad(half, low, llvm::Align(a.bytes)),
+                              b.CreateAlignedLoad(half, high, llvm::Align(a.bytes))));
     }
     ways.push_back({b.GetInsertBlock(), std::move(values)});
     b.CreateBr(done);
@@ -321,7 +335,8 @@ std::vector<Value*> FunctionCodegen::loadVarying(const MemoryAccess& a, llvm::Ty
     Value* to = b.CreateSelect(anyHigh, high, low);
     for (unsigned i = 0; i < a.count; ++i) {
       auto one = [&](Value* p) {
-        Value* v = b.CreateAlignedLoad(element, b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), p, i * a.bytes), llvm::Align(a.bytes));
+        Value* v = b.CreateAlignedLoad(element, b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), p, i * a.bytes),
+                                       llvm::Align(a.bytes));
         return b.CreateVectorSplat(16, v);
       };
       values.push_back(concat(one(from), one(to)));
@@ -341,7 +356,8 @@ std::vector<Value*> FunctionCodegen::loadVarying(const MemoryAccess& a, llvm::Ty
     std::vector<Value*> values;
     for (unsigned i = 0; i < a.count; ++i) {
       Value* p = i ? b.CreateGEP(b.getInt8Ty(), pointers, b.getInt64(i * a.bytes)) : pointers;
-      values.push_back(b.CreateMaskedGather(vector, p, llvm::Align(a.bytes), maskVector(active), llvm::Constant::getNullValue(vector)));
+      values.push_back(b.CreateMaskedGather(vector, p, llvm::Align(a.bytes), maskVector(active),
+                                            llvm::Constant::getNullValue(vector)));
     }
     b.CreateBr(done);
     ways.push_back({gather, std::move(values)});
@@ -349,11 +365,13 @@ std::vector<Value*> FunctionCodegen::loadVarying(const MemoryAccess& a, llvm::Ty
   }
   Value* addresses = spill(genericAddresses(a), 0);
   Value* out = scratch(1);
-  b.CreateCall(k_.helper("sonde_load", b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy()}),
+  b.CreateCall(k_.helper("sonde_load", b.getVoidTy(),
+                         {b.getPtrTy(), b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy()}),
                {warp_, addresses, active, b.getInt32(describe(a)), out});
   std::vector<Value*> values;
   for (unsigned i = 0; i < a.count; ++i)
-    values.push_back(b.CreateAlignedLoad(vector, b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), out, i * a.bytes * kWarpSize), llvm::Align(32)));
+    values.push_back(b.CreateAlignedLoad(
+        vector, b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), out, i * a.bytes * kWarpSize), llvm::Align(32)));
   ways.push_back({b.GetInsertBlock(), std::move(values)});
   b.CreateBr(done);
 
@@ -372,18 +390,25 @@ std::vector<Value*> FunctionCodegen::loadVarying(const MemoryAccess& a, llvm::Ty
 // emit it in place.
 llvm::Function* FunctionCodegen::outlined(const MemoryAccess& a, llvm::Type* element, bool isStore) {
   if (!k_.outlineAccesses || inOutlined_ || a.uniform || a.space == Space::local) return nullptr;
-  const std::string key = "access_" + std::to_string(isStore) + "_" + std::to_string(static_cast<int>(a.space)) + "_" +
-                          std::to_string(a.bytes) + "_" + std::to_string(a.count) + "_" + std::to_string(element->getTypeID()) +
-                          (countingMemory() ? "_" + std::to_string(static_cast<int>(current_->space)) + "_" + std::to_string(accessKind(*current_)) : "") +
-                          (countingCaches() && servedByL2(*current_) ? "_l2" : "");
+  const std::string key =
+      "access_" + std::to_string(isStore) + "_" + std::to_string(static_cast<int>(a.space)) + "_" +
+      std::to_string(a.bytes) + "_" + std::to_string(a.count) + "_" + std::to_string(element->getTypeID()) +
+      (countingMemory()
+           ? "_" + std::to_string(static_cast<int>(current_->space)) + "_" + std::to_string(accessKind(*current_))
+           : "") +
+      (countingCaches() && servedByL2(*current_) ? "_l2" : "");
   if (llvm::Function* known = k_.llvmModule().getFunction(key)) return known;
   llvm::Type* row = FixedVectorType::get(element, kWarpSize);
   std::vector<llvm::Type*> args{b.getPtrTy(), b.getInt32Ty(), a.address->getType()};
   llvm::Type* result = b.getVoidTy();
-  if (isStore) args.insert(args.end(), a.count, row);
-  else if (a.count == 1) result = row;
-  else result = llvm::StructType::get(b.getContext(), std::vector<llvm::Type*>(a.count, row));
-  auto* f = llvm::Function::Create(llvm::FunctionType::get(result, args, false), llvm::GlobalValue::InternalLinkage, key, k_.llvmModule());
+  if (isStore)
+    args.insert(args.end(), a.count, row);
+  else if (a.count == 1)
+    result = row;
+  else
+    result = llvm::StructType::get(b.getContext(), std::vector<llvm::Type*>(a.count, row));
+  auto* f = llvm::Function::Create(llvm::FunctionType::get(result, args, false), llvm::GlobalValue::InternalLinkage,
+                                   key, k_.llvmModule());
   f->setDoesNotThrow();
   f->addFnAttr(llvm::Attribute::NoInline);
   for (const char* name : {"min-legal-vector-width", "prefer-vector-width"})
@@ -415,8 +440,10 @@ llvm::Function* FunctionCodegen::outlined(const MemoryAccess& a, llvm::Type* ele
     b.CreateRetVoid();
   } else {
     std::vector<Value*> values = loadVarying(inner, element);
-    if (a.count == 1) b.CreateRet(values[0]);
-    else b.CreateAggregateRet(values.data(), a.count);
+    if (a.count == 1)
+      b.CreateRet(values[0]);
+    else
+      b.CreateAggregateRet(values.data(), a.count);
   }
   b.SetInsertPoint(entry_);
   b.CreateBr(body);
@@ -457,8 +484,10 @@ void FunctionCodegen::storeUniform(const MemoryAccess& a, const std::vector<Valu
   b.SetInsertPoint(slow);
   Value* from = scratch(1);
   for (unsigned i = 0; i < a.count; ++i)
-    b.CreateAlignedStore(scalars[i], b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), from, i * a.bytes), llvm::Align(a.bytes));
-  b.CreateCall(k_.helper("sonde_store1", b.getVoidTy(), {b.getPtrTy(), b.getInt64Ty(), b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy()}),
+    b.CreateAlignedStore(scalars[i], b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), from, i * a.bytes),
+                         llvm::Align(a.bytes));
+  b.CreateCall(k_.helper("sonde_store1", b.getVoidTy(),
+                         {b.getPtrTy(), b.getInt64Ty(), b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy()}),
                {warp_, asType(a.address, b.getInt64Ty(), false), effectMask(), b.getInt32(describe(a)), from});
   b.CreateBr(done);
   b.SetInsertPoint(done);
@@ -511,8 +540,10 @@ void FunctionCodegen::storeVarying(const MemoryAccess& a, const std::vector<Valu
       BasicBlock* plain = BasicBlock::Create(c, "st_plain", target_);
       BasicBlock* masked = avx512 ? BasicBlock::Create(c, "st_masked", target_) : nullptr;
       // A masked store costs several times a plain one.
-      if (masked) b.CreateCondBr(full, plain, masked);
-      else b.CreateBr(plain);
+      if (masked)
+        b.CreateCondBr(full, plain, masked);
+      else
+        b.CreateBr(plain);
       b.SetInsertPoint(plain);
       b.CreateAlignedStore(part(rows[0], 0, 16), low, llvm::Align(a.bytes));
       b.CreateAlignedStore(part(rows[0], 16, 16), high, llvm::Align(a.bytes));
@@ -521,7 +552,8 @@ void FunctionCodegen::storeVarying(const MemoryAccess& a, const std::vector<Valu
         b.SetInsertPoint(masked);
         auto store = [&](Value* p, unsigned from) {
           Value* bits = b.CreateTrunc(from ? b.CreateLShr(active, from) : active, b.getInt16Ty());
-          b.CreateMaskedStore(part(rows[0], from, 16), p, llvm::Align(a.bytes), b.CreateBitCast(bits, FixedVectorType::get(b.getInt1Ty(), 16)));
+          b.CreateMaskedStore(part(rows[0], from, 16), p, llvm::Align(a.bytes),
+                              b.CreateBitCast(bits, FixedVectorType::get(b.getInt1Ty(), 16)));
         };
         store(low, 0);
         store(high, 16);
@@ -547,8 +579,10 @@ void FunctionCodegen::storeVarying(const MemoryAccess& a, const std::vector<Valu
   Value* addresses = spill(genericAddresses(a), 0);
   Value* from = scratch(1);
   for (unsigned i = 0; i < a.count; ++i)
-    b.CreateAlignedStore(rows[i], b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), from, i * a.bytes * kWarpSize), llvm::Align(32));
-  b.CreateCall(k_.helper("sonde_store", b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy()}),
+    b.CreateAlignedStore(rows[i], b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), from, i * a.bytes * kWarpSize),
+                         llvm::Align(32));
+  b.CreateCall(k_.helper("sonde_store", b.getVoidTy(),
+                         {b.getPtrTy(), b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy()}),
                {warp_, addresses, active, b.getInt32(describe(a)), from});
   b.CreateBr(done);
   b.SetInsertPoint(done);
@@ -635,8 +669,10 @@ void FunctionCodegen::emitStore(const Instruction& in) {
     values.push_back(b.CreateTrunc(v, form(b.getInt64Ty())));
     values.push_back(b.CreateTrunc(b.CreateLShr(v, 64), form(b.getInt64Ty())));
   }
-  if (a.uniform && a.space != Space::local) storeUniform(a, values);
-  else storeVarying(a, values);
+  if (a.uniform && a.space != Space::local)
+    storeUniform(a, values);
+  else
+    storeVarying(a, values);
   if (ordered) compilerFence();
 }
 

@@ -57,10 +57,11 @@ const std::string& ObjectCache::buildIdentity() {
   static const std::string* identity = [] {
     auto* s = new std::string("?");
     Dl_info info{};
-    struct stat st {};
+    struct stat st{};
     if (dladdr(reinterpret_cast<const void*>(&ObjectCache::get), &info) && info.dli_fname &&
         stat(info.dli_fname, &st) == 0)
-      *s = std::to_string(st.st_size) + "." + std::to_string(st.st_mtim.tv_sec) + "." + std::to_string(st.st_mtim.tv_nsec);
+      *s = std::to_string(st.st_size) + "." + std::to_string(st.st_mtim.tv_sec) + "." +
+           std::to_string(st.st_mtim.tv_nsec);
     return s;
   }();
   return *identity;
@@ -96,8 +97,10 @@ void ObjectCache::store(const std::string& key, std::string_view meta, std::stri
     const char* p = static_cast<const char*>(data);
     while (ok && n) {
       const ssize_t w = write(fd, p, n);
-      if (w <= 0) ok = false;
-      else p += w, n -= static_cast<size_t>(w);
+      if (w <= 0)
+        ok = false;
+      else
+        p += w, n -= static_cast<size_t>(w);
     }
   };
   put(&h, sizeof h);

@@ -10,22 +10,38 @@ using ptx::Operand;
 
 unsigned destinationCount(const Instruction& in) {
   switch (in.op) {
-    case Opcode::st: case Opcode::red: case Opcode::bra: case Opcode::brx: case Opcode::call: case Opcode::ret:
-    case Opcode::exit: case Opcode::trap: case Opcode::brkpt: case Opcode::membar: case Opcode::fence:
-    case Opcode::nanosleep: case Opcode::prefetch: case Opcode::prefetchu: case Opcode::pmevent: case Opcode::cp:
-    case Opcode::griddepcontrol: case Opcode::sust: case Opcode::sured: case Opcode::stmatrix: case Opcode::discard:
-    case Opcode::applypriority: case Opcode::stackrestore: case Opcode::setmaxnreg: case Opcode::tensormap:
-      return 0;
-    case Opcode::bar: case Opcode::barrier:
-      return in.has(Mod::red) ? 1 : 0;
+    case Opcode::st:
+    case Opcode::red:
+    case Opcode::bra:
+    case Opcode::brx:
+    case Opcode::call:
+    case Opcode::ret:
+    case Opcode::exit:
+    case Opcode::trap:
+    case Opcode::brkpt:
+    case Opcode::membar:
+    case Opcode::fence:
+    case Opcode::nanosleep:
+    case Opcode::prefetch:
+    case Opcode::prefetchu:
+    case Opcode::pmevent:
+    case Opcode::cp:
+    case Opcode::griddepcontrol:
+    case Opcode::sust:
+    case Opcode::sured:
+    case Opcode::stmatrix:
+    case Opcode::discard:
+    case Opcode::applypriority:
+    case Opcode::stackrestore:
+    case Opcode::setmaxnreg:
+    case Opcode::tensormap: return 0;
+    case Opcode::bar:
+    case Opcode::barrier: return in.has(Mod::red) ? 1 : 0;
     case Opcode::mbarrier:
       return in.has(Mod::init) || in.has(Mod::inval) || in.has(Mod::expect_tx) || in.has(Mod::complete_tx) ? 0 : 1;
-    case Opcode::wmma:
-      return in.has(Mod::store) ? 0 : 1;
-    case Opcode::multimem:
-      return in.has(Mod::red) ? 0 : 1;
-    default:
-      return in.operands.empty() ? 0 : 1;
+    case Opcode::wmma: return in.has(Mod::store) ? 0 : 1;
+    case Opcode::multimem: return in.has(Mod::red) ? 0 : 1;
+    default: return in.operands.empty() ? 0 : 1;
   }
 }
 

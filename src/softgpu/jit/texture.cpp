@@ -23,7 +23,7 @@ using ptx::ScalarType;
 
 namespace {
 
-constexpr uint64_t kRow = 128, kWideRow = 256;   // bytes of 32 lanes' words
+constexpr uint64_t kRow = 128, kWideRow = 256;  // bytes of 32 lanes' words
 
 TextureShape shapeOf(const Instruction& in) {
   for (Mod m : in.mods) {
@@ -45,8 +45,11 @@ TextureShape shapeOf(const Instruction& in) {
 unsigned coordinatesOf(TextureShape s) {
   switch (s) {
     case TextureShape::d1: return 1;
-    case TextureShape::d2: case TextureShape::layered1: return 2;
-    case TextureShape::d3: case TextureShape::layered2: case TextureShape::cube: return 3;
+    case TextureShape::d2:
+    case TextureShape::layered1: return 2;
+    case TextureShape::d3:
+    case TextureShape::layered2:
+    case TextureShape::cube: return 3;
     default: return 4;
   }
 }
@@ -106,9 +109,12 @@ Value* FunctionCodegen::textureJob(const exec::TextureJob& job) {
 
 bool FunctionCodegen::emitTexture(const Instruction& in) {
   switch (in.op) {
-    case Opcode::tex: case Opcode::tld4: emitSample(in); return true;
-    case Opcode::suld: case Opcode::sust: emitSurface(in); return true;
-    case Opcode::txq: case Opcode::suq: {
+    case Opcode::tex:
+    case Opcode::tld4: emitSample(in); return true;
+    case Opcode::suld:
+    case Opcode::sust: emitSurface(in); return true;
+    case Opcode::txq:
+    case Opcode::suq: {
       lanes = kWarpSize;
       TextureJob job;
       job.op = TextureOp::query;
@@ -139,7 +145,8 @@ void FunctionCodegen::emitSample(const Instruction& in) {
   if (where.kind != Operand::Kind::texture || where.elements.size() != 2)
     throw Unsupported("separate samplers are not supported");
   const ScalarType result = in.type(0);
-  if (ptx::bitsOf(result) != 32 || result == ScalarType::f16x2) throw Unsupported("texels of this type are not supported");
+  if (ptx::bitsOf(result) != 32 || result == ScalarType::f16x2)
+    throw Unsupported("texels of this type are not supported");
   TextureJob job;
   job.op = in.op == Opcode::tld4 ? TextureOp::gather : TextureOp::sample;
   job.shape = shapeOf(in);
@@ -151,20 +158,23 @@ void FunctionCodegen::emitSample(const Instruction& in) {
   textureCoordinates(where.elements[1], coordinatesOf(job.shape), rows);
   if (in.has(Mod::level)) {
     job.lod = TextureLod::level;
-    b.CreateAlignedStore(source(in.operands.at(2), ScalarType::b32), textureRow(rows, exec::kTextureLodRow, kRow), llvm::Align(64));
+    b.CreateAlignedStore(source(in.operands.at(2), ScalarType::b32), textureRow(rows, exec::kTextureLodRow, kRow),
+                         llvm::Align(64));
   } else if (in.has(Mod::grad)) {
     job.lod = TextureLod::gradient;
     for (unsigned g = 0; g < 2; ++g)
       for (unsigned i = 0; i < std::min<size_t>(countOf(in.operands.at(2 + g)), 3); ++i)
         b.CreateAlignedStore(source(at(in.operands[2 + g], i), ScalarType::b32),
-                             textureRow(rows, exec::kTextureLodRow + g * exec::kTextureGradientRows + i, kRow), llvm::Align(64));
+                             textureRow(rows, exec::kTextureLodRow + g * exec::kTextureGradientRows + i, kRow),
+                             llvm::Align(64));
   }
   Value* out = fragmentBuffer(1);
   llvm::Type* p = b.getPtrTy();
   b.CreateCall(k_.helper("sonde_texture", b.getVoidTy(), {p, p, p, p, b.getInt32Ty(), p}),
                {warp_, textureJob(job), handles, rows, effectMask(), out});
   for (unsigned i = 0; i < countOf(*d); ++i)
-    store(at(*d, i), b.CreateAlignedLoad(type(ScalarType::b32), textureRow(out, i, kRow), llvm::Align(64)), ScalarType::b32);
+    store(at(*d, i), b.CreateAlignedLoad(type(ScalarType::b32), textureRow(out, i, kRow), llvm::Align(64)),
+          ScalarType::b32);
   if (present && present->kind != Operand::Kind::sink) store(*present, constantInt(1, 1), ScalarType::pred);
 }
 
@@ -180,7 +190,9 @@ void FunctionCodegen::emitSurface(const Instruction& in) {
   TextureJob job;
   job.op = loads ? TextureOp::load : TextureOp::store;
   job.shape = shapeOf(in);
-  job.bounds = in.has(Mod::clamp) ? SurfaceBounds::clamp : in.has(Mod::zero) ? SurfaceBounds::zero : SurfaceBounds::trap;
+  job.bounds = in.has(Mod::clamp)  ? SurfaceBounds::clamp
+               : in.has(Mod::zero) ? SurfaceBounds::zero
+                                   : SurfaceBounds::trap;
   job.elementBytes = static_cast<uint8_t>(ptx::bitsOf(t) / 8);
   job.elements = static_cast<uint8_t>(countOf(data));
   markPosition(in);

@@ -70,7 +70,8 @@ Value* FunctionCodegen::permute(Value* row, Value* index) {
   Value* from = spill(row, 0);
   Value* at = spill(index, 1);
   Value* out = scratch(2);
-  b.CreateCall(k_.helper("sonde_permute32", b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getPtrTy()}), {from, at, out});
+  b.CreateCall(k_.helper("sonde_permute32", b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getPtrTy()}),
+               {from, at, out});
   return b.CreateAlignedLoad(row->getType(), out, llvm::Align(64));
 }
 
@@ -145,11 +146,13 @@ void FunctionCodegen::emitMatch(const Instruction& in) {
   Value* value = spill(asType(source(in.operands[1], in.type()), b.getInt64Ty(), false), 0);
   Value* members = spill(source(in.operands[2], ScalarType::b32), 1);
   Value* out = scratch(2);
-  b.CreateCall(k_.helper("sonde_match", b.getVoidTy(), {b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy(), b.getPtrTy(), b.getPtrTy()}),
+  b.CreateCall(k_.helper("sonde_match", b.getVoidTy(),
+                         {b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy(), b.getPtrTy(), b.getPtrTy()}),
                {effectMask(), b.getInt32(all ? 1 : 0), value, members, out});
   Value* mask = b.CreateAlignedLoad(FixedVectorType::get(b.getInt32Ty(), kWarpSize), out, llvm::Align(64));
   store(dataDestination(in), mask, ScalarType::b32);
-  if (const Operand* p = predicateDestination(in)) store(*p, b.CreateICmpNE(mask, llvm::Constant::getNullValue(mask->getType())), ScalarType::pred);
+  if (const Operand* p = predicateDestination(in))
+    store(*p, b.CreateICmpNE(mask, llvm::Constant::getNullValue(mask->getType())), ScalarType::pred);
 }
 
 void FunctionCodegen::emitRedux(const Instruction& in) {
@@ -160,20 +163,28 @@ void FunctionCodegen::emitRedux(const Instruction& in) {
   enum : uint32_t { add, minU, maxU, minS, maxS, andOp, orOp, xorOp, minF, maxF };
   uint32_t op = add;
   const bool isSigned = ptx::isSigned(t), isFloat = t == ScalarType::f32;
-  if (in.has(Mod::min)) op = isFloat ? minF : isSigned ? minS : minU;
-  else if (in.has(Mod::max)) op = isFloat ? maxF : isSigned ? maxS : maxU;
-  else if (in.has(Mod::and_)) op = andOp;
-  else if (in.has(Mod::or_)) op = orOp;
-  else if (in.has(Mod::xor_)) op = xorOp;
-  else if (!in.has(Mod::add)) throw Unsupported("this reduction");
+  if (in.has(Mod::min))
+    op = isFloat ? minF : isSigned ? minS : minU;
+  else if (in.has(Mod::max))
+    op = isFloat ? maxF : isSigned ? maxS : maxU;
+  else if (in.has(Mod::and_))
+    op = andOp;
+  else if (in.has(Mod::or_))
+    op = orOp;
+  else if (in.has(Mod::xor_))
+    op = xorOp;
+  else if (!in.has(Mod::add))
+    throw Unsupported("this reduction");
   if (isFloat || !sameMembers) {
     if (in.has(Mod::nan_) || in.has(Mod::abs)) throw Unsupported("redux with .NaN or .abs");
     Value* v = spill(asType(value, b.getInt32Ty(), false), 0);
     Value* members = spill(source(in.operands[2], ScalarType::b32), 1);
     Value* out = scratch(2);
-    b.CreateCall(k_.helper("sonde_redux", b.getVoidTy(), {b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy(), b.getPtrTy(), b.getPtrTy()}),
+    b.CreateCall(k_.helper("sonde_redux", b.getVoidTy(),
+                           {b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy(), b.getPtrTy(), b.getPtrTy()}),
                  {effectMask(), b.getInt32(op), v, members, out});
-    store(in.operands[0], b.CreateAlignedLoad(FixedVectorType::get(b.getInt32Ty(), kWarpSize), out, llvm::Align(64)), ScalarType::b32);
+    store(in.operands[0], b.CreateAlignedLoad(FixedVectorType::get(b.getInt32Ty(), kWarpSize), out, llvm::Align(64)),
+          ScalarType::b32);
     return;
   }
   lanes = 1;
@@ -248,17 +259,21 @@ void FunctionCodegen::emitBarrier(const Instruction& in) {
       {warp_, effectMask(), id, count, b.getInt32(kind), votes});
   if (!red) return;
   lanes = 1;
-  if (kind == 2) store(in.operands[0], r, ScalarType::u32);
-  else store(in.operands[0], b.CreateICmpNE(r, b.getInt32(0)), ScalarType::pred);
+  if (kind == 2)
+    store(in.operands[0], r, ScalarType::u32);
+  else
+    store(in.operands[0], b.CreateICmpNE(r, b.getInt32(0)), ScalarType::pred);
 }
 
 // cvta and isspacep: guards select as for arithmetic.
 bool FunctionCodegen::emitAddressOp(const Instruction& in) {
   if (in.op == Opcode::mov && in.operands.size() == 2) {
     const Operand& from = in.operands[1];
-    if (from.kind != Operand::Kind::special && from.kind != Operand::Kind::symbol && from.kind != Operand::Kind::address)
+    if (from.kind != Operand::Kind::special && from.kind != Operand::Kind::symbol &&
+        from.kind != Operand::Kind::address)
       return false;
-    if (from.kind == Operand::Kind::special && from.component < 0 && in.operands[0].kind == Operand::Kind::vector) return false;
+    if (from.kind == Operand::Kind::special && from.component < 0 && in.operands[0].kind == Operand::Kind::vector)
+      return false;
     store(in.operands[0], source(from, in.type()), in.type());
     return true;
   }
@@ -269,16 +284,22 @@ bool FunctionCodegen::emitAddressOp(const Instruction& in) {
     auto within = [&](size_t base, size_t size, const char* name) {
       return b.CreateICmpULT(b.CreateSub(a, field(base, name)), field(size, name));
     };
-    Value* shared = within(offsetof(WarpState, sharedWindowBase), offsetof(WarpState, sharedWindowSize), "shared_window");
+    Value* shared =
+        within(offsetof(WarpState, sharedWindowBase), offsetof(WarpState, sharedWindowSize), "shared_window");
     Value* local = within(offsetof(WarpState, localWindowBase), offsetof(WarpState, localWindowSize), "local_window");
     Value* r = nullptr;
     if (in.space == StateSpace::shared || in.space == StateSpace::sharedCta)
-      r = b.CreateICmpULT(b.CreateSub(a, field(offsetof(WarpState, sharedBase), "shared_base")),
-                          b.CreateZExt(toForm(warpField(offsetof(WarpState, totalSharedBytes), b.getInt32Ty(), "smem")), a->getType()));
-    else if (in.space == StateSpace::sharedCluster) r = shared;
-    else if (in.space == StateSpace::local) r = local;
-    else if (in.space == StateSpace::global) r = b.CreateNot(b.CreateOr(shared, local));
-    else r = llvm::Constant::getNullValue(shared->getType());
+      r = b.CreateICmpULT(
+          b.CreateSub(a, field(offsetof(WarpState, sharedBase), "shared_base")),
+          b.CreateZExt(toForm(warpField(offsetof(WarpState, totalSharedBytes), b.getInt32Ty(), "smem")), a->getType()));
+    else if (in.space == StateSpace::sharedCluster)
+      r = shared;
+    else if (in.space == StateSpace::local)
+      r = local;
+    else if (in.space == StateSpace::global)
+      r = b.CreateNot(b.CreateOr(shared, local));
+    else
+      r = llvm::Constant::getNullValue(shared->getType());
     store(in.operands[0], r, ScalarType::pred);
     return true;
   }
@@ -303,15 +324,17 @@ bool FunctionCodegen::emitMisc(const Instruction& in) {
   switch (in.op) {
     case Opcode::call: emitCall(in); return true;
     case Opcode::membar:
-    case Opcode::fence:
-      b.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent);
-      return true;
+    case Opcode::fence: b.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent); return true;
     case Opcode::nanosleep:
       markPosition(in);
       b.CreateCall(k_.helper("sonde_yield", b.getVoidTy(), {b.getPtrTy()}), {warp_});
       return true;
-    case Opcode::prefetch: case Opcode::prefetchu: case Opcode::discard: case Opcode::applypriority:
-    case Opcode::griddepcontrol: case Opcode::setmaxnreg:
+    case Opcode::prefetch:
+    case Opcode::prefetchu:
+    case Opcode::discard:
+    case Opcode::applypriority:
+    case Opcode::griddepcontrol:
+    case Opcode::setmaxnreg:
     case Opcode::pmevent:  // counted with its block
       return true;
     case Opcode::brkpt:

@@ -33,10 +33,10 @@ class AddressSpace {
  public:
   static const AddressSpace& get();
 
-  Window all;      // = shared + local + global, in this order, no gaps
-  Window shared;   // resident blocks' shared memory; slots are handed out by exec
-  Window local;    // per-lane local memory; slots are handed out by exec
-  Window global;   // device, pinned and managed allocations, constants, module variables
+  Window all;     // = shared + local + global, in this order, no gaps
+  Window shared;  // resident blocks' shared memory; slots are handed out by exec
+  Window local;   // per-lane local memory; slots are handed out by exec
+  Window global;  // device, pinned and managed allocations, constants, module variables
   int64_t deviceDelta = 0;
 
   std::byte* deviceView(uint64_t address) const {

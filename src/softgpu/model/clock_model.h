@@ -77,10 +77,10 @@ class ClockModel {
   ClockRights rights_;
   double powerLimitWatts_, idleWatts_;
   std::mutex mutex_;
-  uint64_t lastNs_ = 0;      // when temperature_ was true
-  uint64_t busyUntilNs_ = 0; // end of the last work
+  uint64_t lastNs_ = 0;       // when temperature_ was true
+  uint64_t busyUntilNs_ = 0;  // end of the last work
   double temperature_;
-  double load_ = 0;          // share of the recent past that was busy, 0 … 1
+  double load_ = 0;  // share of the recent past that was busy, 0 … 1
 };
 
 }  // namespace sonde::softgpu::model

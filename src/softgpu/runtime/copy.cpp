@@ -213,8 +213,10 @@ cudaError_t alongRows(cudaArray_const_t array, size_t x, size_t y, size_t count,
   size_t done = 0;
   while (done < count) {
     size_t width = row - x, height = 1;
-    if (x == 0 && count - done >= row) height = (count - done) / row;
-    else if (width > count - done) width = count - done;
+    if (x == 0 && count - done >= row)
+      height = (count - done) / row;
+    else if (width > count - done)
+      width = count - done;
     SONDE_TRY(part(x, y, done, width, height));
     done += width * height;
     x = x + width == row ? 0 : x + width;

@@ -41,9 +41,9 @@ Value* Lower::approxLg2(Value* x) {
   Value* m = asF32(b.CreateSub(bits, b.CreateShl(e, k(32, 23))));
   Value* exponent = b.CreateSIToFP(b.CreateSub(e, b.CreateSelect(tiny, k(32, 24), k(32, 0))), f32Type());
   Value* f = b.CreateFSub(m, fp(1.0));
-  Value* p = polynomial(f, {-0.10749789404434827, 0.18476033357741656, -0.1913883765869287, 0.20485764779996565,
-                            -0.23960812190891267, 0.28855256143669683, -0.36069654180748456, 0.48089852032407715,
-                            -0.7213473544789067, 1.4426950399991885});
+  Value* p = polynomial(
+      f, {-0.10749789404434827, 0.18476033357741656, -0.1913883765869287, 0.20485764779996565, -0.23960812190891267,
+          0.28855256143669683, -0.36069654180748456, 0.48089852032407715, -0.7213473544789067, 1.4426950399991885});
   Value* r = fmadd(f, p, exponent);
   r = b.CreateSelect(b.CreateFCmpOEQ(x, fpBits(0x7f800000)), x, r);
   r = b.CreateSelect(b.CreateFCmpOEQ(x, fp(0.0)), fpBits(0xff800000), r);

@@ -14,7 +14,7 @@ constexpr ScalarType u32 = ScalarType::u32;
 
 // Any function of three bits: for z = 0 and for z = 1 it is a function of x and y.
 Value* Lower::lookup3(Value* x, Value* y, Value* z, unsigned lut) {
-  auto two = [&](unsigned table) -> Value* {   // bit 2*x + y of the table
+  auto two = [&](unsigned table) -> Value* {  // bit 2*x + y of the table
     switch (table & 15) {
       case 0: return kLike(x, 0);
       case 1: return b.CreateNot(b.CreateOr(x, y));
@@ -60,7 +60,7 @@ bool Lower::bits() {
     Value* v = src(i, u32);
     return bits == 64 ? v : b.CreateAnd(v, k(32, 0xff));
   };
-  auto lowMask = [&](Value* length) {   // ones below bit `length`, all ones from the width on
+  auto lowMask = [&](Value* length) {  // ones below bit `length`, all ones from the width on
     return b.CreateNot(shlClamped(llvm::Constant::getAllOnesValue(intType(bits)), length));
   };
 

@@ -62,8 +62,8 @@ Value* Lower::shrClamped(Value* v, Value* amount, bool arithmetic) {
 Value* Lower::clampTo(Value* wide, unsigned bits, bool toSigned) {
   const unsigned from = wide->getType()->getScalarSizeInBits();
   llvm::APInt low = toSigned ? llvm::APInt::getSignedMinValue(bits).sext(from) : llvm::APInt(from, 0);
-  llvm::APInt high = toSigned ? llvm::APInt::getSignedMaxValue(bits).sext(from)
-                              : llvm::APInt::getMaxValue(bits).zext(from);
+  llvm::APInt high =
+      toSigned ? llvm::APInt::getSignedMaxValue(bits).sext(from) : llvm::APInt::getMaxValue(bits).zext(from);
   Value* v = smax(wide, llvm::ConstantInt::get(wide->getType(), low));
   v = smin(v, llvm::ConstantInt::get(wide->getType(), high));
   return b.CreateTrunc(v, intType(bits));

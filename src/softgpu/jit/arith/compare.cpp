@@ -13,10 +13,24 @@ ScalarType elementOf(ScalarType t) { return t == ScalarType::f16x2 ? ScalarType:
 
 bool isComparison(Mod m) {
   switch (m) {
-    case Mod::eq: case Mod::ne: case Mod::lt: case Mod::le: case Mod::gt: case Mod::ge:
-    case Mod::lo: case Mod::ls: case Mod::hi: case Mod::hs:
-    case Mod::equ: case Mod::neu: case Mod::ltu: case Mod::leu: case Mod::gtu: case Mod::geu:
-    case Mod::num: case Mod::cmp_nan: return true;
+    case Mod::eq:
+    case Mod::ne:
+    case Mod::lt:
+    case Mod::le:
+    case Mod::gt:
+    case Mod::ge:
+    case Mod::lo:
+    case Mod::ls:
+    case Mod::hi:
+    case Mod::hs:
+    case Mod::equ:
+    case Mod::neu:
+    case Mod::ltu:
+    case Mod::leu:
+    case Mod::gtu:
+    case Mod::geu:
+    case Mod::num:
+    case Mod::cmp_nan: return true;
     default: return false;
   }
 }
@@ -132,8 +146,8 @@ bool Lower::select() {
   // slct: by the sign of the third operand; NaN counts as negative.
   const ScalarType ct = in.type(1);
   Value *x = src(1, t), *y = src(2, t), *z = src(3, ct);
-  Value* positive = ct == ScalarType::f32 ? b.CreateFCmpOGE(flushIf(z, has(Mod::ftz)), fp(0.0))
-                                          : b.CreateICmpSGE(z, kLike(z, 0));
+  Value* positive =
+      ct == ScalarType::f32 ? b.CreateFCmpOGE(flushIf(z, has(Mod::ftz)), fp(0.0)) : b.CreateICmpSGE(z, kLike(z, 0));
   dst(b.CreateSelect(positive, x, y), t);
   return true;
 }
@@ -163,7 +177,7 @@ bool Lower::move() {
   if (packs && unpacks) {
     if (from.elements.size() != to.elements.size()) unsupported("vectors of different lengths");
     if (!allPlain(from)) return false;
-    llvm::SmallVector<Value*, 4> values;   // all reads before the first write
+    llvm::SmallVector<Value*, 4> values;  // all reads before the first write
     for (const Operand& e : from.elements) values.push_back(c.source(e, t));
     for (size_t i = 0; i < values.size(); ++i) c.store(to.elements[i], values[i], t);
     return true;

@@ -53,12 +53,12 @@ Value* Lower::floatToInt(Value* v, ScalarType from, ScalarType to) {
     Value* over = b.CreateFCmpOGE(x, high);
     Value* under = b.CreateFCmpOLT(x, low);
     Value* fits = b.CreateAnd(b.CreateFCmpOLT(x, high), b.CreateFCmpOGE(x, low));
-    Value* safe = b.CreateSelect(fits, x, llvm::Constant::getNullValue(x->getType()));   // NaN: 0
+    Value* safe = b.CreateSelect(fits, x, llvm::Constant::getNullValue(x->getType()));  // NaN: 0
     Value* r = asSigned ? b.CreateFPToSI(safe, intType(width)) : b.CreateFPToUI(safe, intType(width));
     llvm::APInt most = asSigned ? llvm::APInt::getSignedMaxValue(width) : llvm::APInt::getMaxValue(width);
     llvm::APInt least = asSigned ? llvm::APInt::getSignedMinValue(width) : llvm::APInt(width, 0);
     r = b.CreateSelect(over, llvm::ConstantInt::get(r->getType(), most), r);
-    if (asSigned) r = b.CreateSelect(under, llvm::ConstantInt::get(r->getType(), least), r);   // else 0 already
+    if (asSigned) r = b.CreateSelect(under, llvm::ConstantInt::get(r->getType(), least), r);  // else 0 already
     return bits < 32 ? clampTo(r, bits, isSigned) : r;
   };
   Value* r = nullptr;
@@ -66,15 +66,14 @@ Value* Lower::floatToInt(Value* v, ScalarType from, ScalarType to) {
     // Without AVX-512 this is lane-by-lane code: once per module is enough.
     const bool isDouble = v->getType()->getScalarType()->isDoubleTy();
     const std::string name = std::string("sonde.") + (isSigned ? "s64" : "u64") + (isDouble ? ".f64" : ".f32") + ".x32";
-    llvm::Function* f = helper(name, intType(64), {v->getType()},
-                               [&](llvm::Function* fn) { return saturating(fn->getArg(0)); });
+    llvm::Function* f =
+        helper(name, intType(64), {v->getType()}, [&](llvm::Function* fn) { return saturating(fn->getArg(0)); });
     r = b.CreateCall(f, {v});
   } else {
     r = saturating(v);
   }
   // NaN: zero, except where either side is 64 bits wide.
-  if (from == ScalarType::f64 || bits == 64)
-    r = b.CreateSelect(isNan(v), kLike(r, uint64_t{1} << (bits - 1)), r);
+  if (from == ScalarType::f64 || bits == 64) r = b.CreateSelect(isNan(v), kLike(r, uint64_t{1} << (bits - 1)), r);
   return r;
 }
 
@@ -82,9 +81,7 @@ Value* Lower::intToFloat(Value* v, ScalarType from, ScalarType to) {
   const bool isSigned = ptx::isSigned(from);
   const unsigned bits = ptx::bitsOf(from);
   const Rounding r = rounding();
-  auto exact = [&](Value* x, llvm::Type* type) {
-    return isSigned ? b.CreateSIToFP(x, type) : b.CreateUIToFP(x, type);
-  };
+  auto exact = [&](Value* x, llvm::Type* type) { return isSigned ? b.CreateSIToFP(x, type) : b.CreateUIToFP(x, type); };
   const bool fitsF32 = bits <= 16, fitsF64 = bits <= 32;
 
   // A 64-bit integer as the sum of two doubles, each exact.
@@ -139,13 +136,14 @@ Value* Lower::floatToFloat(Value* v, ScalarType from, ScalarType to) {
     // The upper 19 bits of an f32.
     Value* bits = asInt(v);
     Value* add = k(32, 0);
-    if (r == Rounding::nearestAway) add = k(32, 0x1000);
+    if (r == Rounding::nearestAway)
+      add = k(32, 0x1000);
     else if (r == Rounding::nearest)
       add = b.CreateAdd(k(32, 0x0fff), b.CreateAnd(b.CreateLShr(bits, k(32, 13)), k(32, 1)));
     Value* rounded = b.CreateAnd(b.CreateAdd(bits, add), k(32, 0xffffe000));
     // .rna cuts a NaN short like any number (it may become an infinity); the others make it canonical.
-    rounded = b.CreateSelect(isNan(v), r == Rounding::nearestAway ? b.CreateAnd(bits, k(32, 0xffffe000))
-                                                                  : k(32, 0x7fffe000), rounded);
+    rounded = b.CreateSelect(
+        isNan(v), r == Rounding::nearestAway ? b.CreateAnd(bits, k(32, 0xffffe000)) : k(32, 0x7fffe000), rounded);
     if (has(Mod::satfinite)) {
       Value* exponent = b.CreateAnd(rounded, k(32, 0x7f800000));
       Value* over = b.CreateICmpEQ(exponent, k(32, 0x7f800000));
@@ -190,7 +188,7 @@ bool Lower::convertPacked() {
   const ScalarType to = in.type(0), from = in.type(1);
   const ScalarType toElement = elementOfPair(to), fromElement = elementOfPair(from);
   const Rounding r = rounding();
-  auto clampNegative = [&](Value* v) {   // .relu: NaN stays
+  auto clampNegative = [&](Value* v) {  // .relu: NaN stays
     if (!has(Mod::relu)) return v;
     return b.CreateSelect(b.CreateFCmpOLT(v, fp(0.0)), fp(0.0), v);
   };

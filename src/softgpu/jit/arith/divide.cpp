@@ -33,28 +33,28 @@ Value* Lower::divide64(Value* x, Value* y, bool remainder) {
   llvm::Type* type = x->getType();
   llvm::Function* f = helper(remainder ? "sonde.urem64.x32" : "sonde.udiv64.x32", type, {type, type},
                              [&](llvm::Function* fn) -> Value* {
-    llvm::LLVMContext& context = c.module.getContext();
-    Value* xs = b.CreateAlloca(type);
-    Value* ys = b.CreateAlloca(type);
-    b.CreateStore(fn->getArg(0), xs);
-    b.CreateStore(fn->getArg(1), ys);
-    llvm::BasicBlock* entry = b.GetInsertBlock();
-    auto* loop = llvm::BasicBlock::Create(context, "lane", fn);
-    auto* done = llvm::BasicBlock::Create(context, "done", fn);
-    b.CreateBr(loop);
-    b.SetInsertPoint(loop);
-    llvm::PHINode* lane = b.CreatePHI(b.getInt64Ty(), 2);
-    lane->addIncoming(b.getInt64(0), entry);
-    Value* px = b.CreateGEP(b.getInt64Ty(), xs, lane);
-    Value* py = b.CreateGEP(b.getInt64Ty(), ys, lane);
-    Value *n = b.CreateLoad(b.getInt64Ty(), px), *d = b.CreateLoad(b.getInt64Ty(), py);
-    b.CreateStore(remainder ? b.CreateURem(n, d) : b.CreateUDiv(n, d), px);
-    Value* next = b.CreateAdd(lane, b.getInt64(1));
-    lane->addIncoming(next, loop);
-    b.CreateCondBr(b.CreateICmpEQ(next, b.getInt64(kWarpSize)), done, loop);
-    b.SetInsertPoint(done);
-    return b.CreateLoad(type, xs);
-  });
+                               llvm::LLVMContext& context = c.module.getContext();
+                               Value* xs = b.CreateAlloca(type);
+                               Value* ys = b.CreateAlloca(type);
+                               b.CreateStore(fn->getArg(0), xs);
+                               b.CreateStore(fn->getArg(1), ys);
+                               llvm::BasicBlock* entry = b.GetInsertBlock();
+                               auto* loop = llvm::BasicBlock::Create(context, "lane", fn);
+                               auto* done = llvm::BasicBlock::Create(context, "done", fn);
+                               b.CreateBr(loop);
+                               b.SetInsertPoint(loop);
+                               llvm::PHINode* lane = b.CreatePHI(b.getInt64Ty(), 2);
+                               lane->addIncoming(b.getInt64(0), entry);
+                               Value* px = b.CreateGEP(b.getInt64Ty(), xs, lane);
+                               Value* py = b.CreateGEP(b.getInt64Ty(), ys, lane);
+                               Value *n = b.CreateLoad(b.getInt64Ty(), px), *d = b.CreateLoad(b.getInt64Ty(), py);
+                               b.CreateStore(remainder ? b.CreateURem(n, d) : b.CreateUDiv(n, d), px);
+                               Value* next = b.CreateAdd(lane, b.getInt64(1));
+                               lane->addIncoming(next, loop);
+                               b.CreateCondBr(b.CreateICmpEQ(next, b.getInt64(kWarpSize)), done, loop);
+                               b.SetInsertPoint(done);
+                               return b.CreateLoad(type, xs);
+                             });
   return b.CreateCall(f, {x, y});
 }
 

@@ -21,7 +21,7 @@ Value* Lower::minMax(Value* x, Value* y, bool isMin, bool propagateNan) {
     r = b.CreateSelect(isNan(x), x, r);
     r = b.CreateSelect(isNan(y), y, r);
   } else {
-    r = b.CreateSelect(isNan(y), x, r);   // x NaN: the comparisons above chose y
+    r = b.CreateSelect(isNan(y), x, r);  // x NaN: the comparisons above chose y
   }
   return r;
 }
@@ -57,14 +57,15 @@ Value* Lower::floatArith(ScalarType t) {
     case add: v = rounded(FpOp::add, {operandAt(1), operandAt(2)}, r); break;
     case sub: v = rounded(FpOp::sub, {operandAt(1), operandAt(2)}, r); break;
     case mul: v = rounded(FpOp::mul, {operandAt(1), operandAt(2)}, r); break;
-    case mad: case fma: v = rounded(FpOp::fma, {operandAt(1), operandAt(2), operandAt(3)}, r); break;
+    case mad:
+    case fma: v = rounded(FpOp::fma, {operandAt(1), operandAt(2), operandAt(3)}, r); break;
     case div: {
       Value *x = operandAt(1), *y = operandAt(2);
       v = rounded(FpOp::div, {x, y}, r);
       if (has(Mod::approx)) {
         // Divisors beyond 2^126 have no normal reciprocal: their quotients are zero.
-        Value* huge = b.CreateAnd(b.CreateFCmpOGT(fabs(y), fpBits(0x7e800000)),
-                                  b.CreateFCmpONE(fabs(y), fpBits(0x7f800000)));
+        Value* huge =
+            b.CreateAnd(b.CreateFCmpOGT(fabs(y), fpBits(0x7e800000)), b.CreateFCmpONE(fabs(y), fpBits(0x7f800000)));
         v = b.CreateSelect(huge, b.CreateFMul(x, b.CreateBinaryIntrinsic(Intr::copysign, fp(0.0), y)), v);
       }
       break;
@@ -85,7 +86,13 @@ bool Lower::floating() {
   if (t == ScalarType::f32x2) unsupported("packed f32 needs a later architecture");
 
   switch (in.op) {
-    case add: case sub: case mul: case mad: case fma: case div: case sqrt:
+    case add:
+    case sub:
+    case mul:
+    case mad:
+    case fma:
+    case div:
+    case sqrt:
       if (in.types.size() > 1) unsupported("mixed-precision operands need a later architecture");
       dst(floatArith(t), t);
       return true;
@@ -93,8 +100,10 @@ bool Lower::floating() {
       if (isDouble && has(Mod::approx)) return approximate();
       dst(floatArith(t), t);
       return true;
-    case min: case max: return floatMinMax(t);
-    case abs: case neg: {
+    case min:
+    case max: return floatMinMax(t);
+    case abs:
+    case neg: {
       Value* bits = asInt(flushIf(src(1, t), has(Mod::ftz) && !isDouble));
       const uint64_t sign = uint64_t{1} << (isDouble ? 63 : 31);
       Value* r = in.op == abs ? b.CreateAnd(bits, kLike(bits, ~sign)) : b.CreateXor(bits, kLike(bits, sign));
@@ -118,17 +127,22 @@ bool Lower::floating() {
       const uint64_t smallest = isDouble ? 0x0010000000000000u : 0x00800000u;
       Value* magnitude = b.CreateAnd(bits, kLike(bits, isDouble ? 0x7fffffffffffffffu : 0x7fffffffu));
       Value* p = nullptr;
-      if (has(Mod::finite)) p = b.CreateICmpULT(magnitude, kLike(bits, exponent));
-      else if (has(Mod::infinite)) p = b.CreateICmpEQ(magnitude, kLike(bits, exponent));
-      else if (has(Mod::number)) p = b.CreateICmpULE(magnitude, kLike(bits, exponent));
-      else if (has(Mod::notanumber)) p = b.CreateICmpUGT(magnitude, kLike(bits, exponent));
+      if (has(Mod::finite))
+        p = b.CreateICmpULT(magnitude, kLike(bits, exponent));
+      else if (has(Mod::infinite))
+        p = b.CreateICmpEQ(magnitude, kLike(bits, exponent));
+      else if (has(Mod::number))
+        p = b.CreateICmpULE(magnitude, kLike(bits, exponent));
+      else if (has(Mod::notanumber))
+        p = b.CreateICmpUGT(magnitude, kLike(bits, exponent));
       else if (has(Mod::normal))
         // Zeros count as normal.
         p = b.CreateOr(b.CreateICmpULT(b.CreateSub(magnitude, kLike(bits, smallest)), kLike(bits, exponent - smallest)),
                        b.CreateICmpEQ(magnitude, kLike(bits, 0)));
       else if (has(Mod::subnormal))
         p = b.CreateICmpULT(b.CreateSub(magnitude, kLike(bits, 1)), kLike(bits, smallest - 1));
-      else unsupported("no test named");
+      else
+        unsupported("no test named");
       dst(p, ScalarType::pred);
       return true;
     }

@@ -48,17 +48,20 @@ bool Lower::integer() {
       case add: return each([&](Value* x, Value* y) { return b.CreateAdd(x, y); });
       case sub: return each([&](Value* x, Value* y) { return b.CreateSub(x, y); });
       case neg: return each([&](Value* x, Value*) { return b.CreateNeg(x); });
-      case min: case max: return each([&](Value* x, Value* y) {
-        Value* r = in.op == min ? (isSigned ? smin(x, y) : umin(x, y)) : (isSigned ? smax(x, y) : umax(x, y));
-        return has(Mod::relu) ? smax(r, kLike(r, 0)) : r;
-      });
+      case min:
+      case max:
+        return each([&](Value* x, Value* y) {
+          Value* r = in.op == min ? (isSigned ? smin(x, y) : umin(x, y)) : (isSigned ? smax(x, y) : umax(x, y));
+          return has(Mod::relu) ? smax(r, kLike(r, 0)) : r;
+        });
       default: return false;
     }
   }
 
   Value* x = src(1, t);
   switch (in.op) {
-    case add: case sub: {
+    case add:
+    case sub: {
       Value* y = src(2, t);
       if (has(Mod::sat))
         dst(intrinsic(in.op == add ? Intr::sadd_sat : Intr::ssub_sat, {x, y}), t);
@@ -66,7 +69,8 @@ bool Lower::integer() {
         dst(in.op == add ? b.CreateAdd(x, y) : b.CreateSub(x, y), t);
       return true;
     }
-    case mul: case mad: {
+    case mul:
+    case mad: {
       Value* y = src(2, t);
       if (has(Mod::wide)) {
         const ScalarType wideType = bits == 16 ? (isSigned ? ScalarType::s32 : ScalarType::u32)
@@ -84,7 +88,8 @@ bool Lower::integer() {
       dst(r, t);
       return true;
     }
-    case mul24: case mad24: {
+    case mul24:
+    case mad24: {
       // The operands are the low 24 bits; .hi takes bits 16..47 of the product.
       auto low24 = [&](Value* v) {
         v = b.CreateShl(v, k(32, 8));
@@ -111,7 +116,8 @@ bool Lower::integer() {
       dst(b.CreateAdd(z, b.CreateSub(big, small)), t);
       return true;
     }
-    case min: case max: {
+    case min:
+    case max: {
       Value* y = src(2, t);
       Value* r = in.op == min ? (isSigned ? smin(x, y) : umin(x, y)) : (isSigned ? smax(x, y) : umax(x, y));
       if (has(Mod::relu)) r = smax(r, kLike(r, 0));

@@ -109,7 +109,9 @@ Value* Lower::roundedByControl(FpOp op, llvm::ArrayRef<Value*> args, Rounding r)
   // MXCSR: all exceptions masked, no flushing, the rounding in bits 13 and 14.
   const uint32_t control = 0x1f80u | (r == Rounding::down ? 1u << 13 : r == Rounding::up ? 2u << 13 : 3u << 13);
   const std::string name = std::string("sonde.") + opNames[static_cast<int>(op)] +
-                           (r == Rounding::down ? ".rm" : r == Rounding::up ? ".rp" : ".rz") +
+                           (r == Rounding::down ? ".rm"
+                            : r == Rounding::up ? ".rp"
+                                                : ".rz") +
                            (type->getScalarType()->isDoubleTy() ? ".f64" : ".f32") + formSuffix();
   llvm::SmallVector<llvm::Type*, 3> argTypes(args.size(), type);
   llvm::Function* f = helper(name, result, argTypes, [&](llvm::Function* fn) -> Value* {
@@ -167,7 +169,7 @@ Value* Lower::addToOdd(Value* x, Value* y) {
   Value* xPart = b.CreateFSub(sum, yPart);
   Value* error = b.CreateFAdd(b.CreateFSub(x, xPart), b.CreateFSub(y, yPart));
   Value* zero = llvm::Constant::getNullValue(sum->getType());
-  Value* inexact = b.CreateFCmpONE(error, zero);   // false for the NaN that infinities give
+  Value* inexact = b.CreateFCmpONE(error, zero);  // false for the NaN that infinities give
   // The rounded magnitude is too large when error and sum differ in sign.
   Value *sumBits = asInt(sum), *errorBits = asInt(error);
   Value* differ = b.CreateICmpSLT(b.CreateXor(sumBits, errorBits), kLike(sumBits, 0));

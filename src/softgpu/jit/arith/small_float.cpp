@@ -14,23 +14,29 @@ const SmallFormat* Lower::smallFormat(ScalarType t) {
   static constexpr SmallFormat e4m3{8, 3, -6, 0x7e, 0, 0x7f};
   static constexpr SmallFormat e5m2{8, 2, -14, 0x7b, 0x7c, 0x7f};
   switch (t) {
-    case ScalarType::f16: case ScalarType::f16x2: return &f16;
-    case ScalarType::bf16: case ScalarType::bf16x2: return &bf16;
-    case ScalarType::e4m3: case ScalarType::e4m3x2: return &e4m3;
-    case ScalarType::e5m2: case ScalarType::e5m2x2: return &e5m2;
+    case ScalarType::f16:
+    case ScalarType::f16x2: return &f16;
+    case ScalarType::bf16:
+    case ScalarType::bf16x2: return &bf16;
+    case ScalarType::e4m3:
+    case ScalarType::e4m3x2: return &e4m3;
+    case ScalarType::e5m2:
+    case ScalarType::e5m2x2: return &e5m2;
     default: return nullptr;
   }
 }
 
 Value* Lower::widen(Value* code, ScalarType t) {
   switch (t) {
-    case ScalarType::f16: case ScalarType::f16x2:
-      return b.CreateFPExt(b.CreateBitCast(code, c.form(b.getHalfTy())), f32Type());
-    case ScalarType::bf16: case ScalarType::bf16x2:
-      return asF32(b.CreateShl(zext(code, 32), k(32, 16)));
-    case ScalarType::e5m2: case ScalarType::e5m2x2:   // the upper byte of an f16
+    case ScalarType::f16:
+    case ScalarType::f16x2: return b.CreateFPExt(b.CreateBitCast(code, c.form(b.getHalfTy())), f32Type());
+    case ScalarType::bf16:
+    case ScalarType::bf16x2: return asF32(b.CreateShl(zext(code, 32), k(32, 16)));
+    case ScalarType::e5m2:
+    case ScalarType::e5m2x2:  // the upper byte of an f16
       return widen(b.CreateShl(zext(code, 16), k(16, 8)), ScalarType::f16);
-    case ScalarType::e4m3: case ScalarType::e4m3x2: {
+    case ScalarType::e4m3:
+    case ScalarType::e4m3x2: {
       // The same fields in an f16 make a value 2^8 too small; only 0x7f is NaN.
       Value* wide = zext(code, 16);
       Value* magnitude = b.CreateAnd(wide, k(16, 0x7f));
@@ -157,7 +163,8 @@ Value* Lower::halfElement(ScalarType t, llvm::ArrayRef<Value*> args) {
   // A bf16 sum can lie exactly between two results of the f32 sum's rounding.
   const bool viaOdd = t == ScalarType::bf16;
   switch (in.op) {
-    case add: case sub: {
+    case add:
+    case sub: {
       Value *x = at(0), *y = at(1);
       if (in.op == sub) y = b.CreateFNeg(y);
       v = viaOdd ? addToOdd(x, y) : b.CreateFAdd(x, y);
@@ -166,12 +173,12 @@ Value* Lower::halfElement(ScalarType t, llvm::ArrayRef<Value*> args) {
     case mul: {
       Value *x = at(0), *y = at(1);
       // A bf16 product can be below the range of f32.
-      v = t == ScalarType::f16
-              ? b.CreateFMul(x, y)
-              : narrowToOdd(b.CreateFMul(b.CreateFPExt(x, f64Type()), b.CreateFPExt(y, f64Type())));
+      v = t == ScalarType::f16 ? b.CreateFMul(x, y)
+                               : narrowToOdd(b.CreateFMul(b.CreateFPExt(x, f64Type()), b.CreateFPExt(y, f64Type())));
       break;
     }
-    case fma: case mad: v = halfFma(at(0), at(1), at(2), t); break;
+    case fma:
+    case mad: v = halfFma(at(0), at(1), at(2), t); break;
     case ex2: v = approxEx2(at(0)); break;
     case tanh: v = approxTanh(at(0)); break;
     default: unsupported("not a half-precision instruction");

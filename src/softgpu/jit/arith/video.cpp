@@ -26,8 +26,20 @@ Value* Lower::videoPart(const Operand& o, Value* word, bool isSigned) {
 
 bool Lower::video() {
   switch (in.op) {
-    case vadd2: case vsub2: case vavrg2: case vabsdiff2: case vmin2: case vmax2: case vset2: return videoVector(2);
-    case vadd4: case vsub4: case vavrg4: case vabsdiff4: case vmin4: case vmax4: case vset4: return videoVector(4);
+    case vadd2:
+    case vsub2:
+    case vavrg2:
+    case vabsdiff2:
+    case vmin2:
+    case vmax2:
+    case vset2: return videoVector(2);
+    case vadd4:
+    case vsub4:
+    case vavrg4:
+    case vabsdiff4:
+    case vmin4:
+    case vmax4:
+    case vset4: return videoVector(4);
     default: break;
   }
   // vset names its sources' types alone; its result is an unsigned 0 or 1.
@@ -67,13 +79,16 @@ bool Lower::video() {
     }
     case vmin: r = smin(x, y); break;
     case vmax: r = smax(x, y); break;
-    case vshl: case vshr: {
+    case vshl:
+    case vshr: {
       // The amount is unsigned; .wrap takes it modulo 32, .clamp stops at 32.
       Value* amount = b.CreateAnd(y, k(64, 0xffffffffu));
       amount = has(Mod::wrap) ? b.CreateAnd(amount, k(64, 31)) : umin(amount, k(64, 32));
       // Intermediate results have 34 bits; what a left shift moves beyond is lost.
-      if (in.op == vshl) r = b.CreateAShr(b.CreateShl(b.CreateShl(x, amount), k(64, 30)), k(64, 30));
-      else r = signedA ? b.CreateAShr(x, amount) : b.CreateLShr(x, amount);
+      if (in.op == vshl)
+        r = b.CreateAShr(b.CreateShl(b.CreateShl(x, amount), k(64, 30)), k(64, 30));
+      else
+        r = signedA ? b.CreateAShr(x, amount) : b.CreateLShr(x, amount);
       break;
     }
     case vset: {
@@ -109,10 +124,14 @@ bool Lower::video() {
   // absolute difference is never negative.
   Value* wide = in.op == vabsdiff && !saturates ? r : extend(result, 64, signedD);
   Value* other = extend(z, 64, signedD);
-  if (has(Mod::add)) wide = b.CreateAdd(wide, other);
-  else if (has(Mod::min)) wide = smin(wide, other);
-  else if (has(Mod::max)) wide = smax(wide, other);
-  else unsupported("a third operand without .add, .min or .max");
+  if (has(Mod::add))
+    wide = b.CreateAdd(wide, other);
+  else if (has(Mod::min))
+    wide = smin(wide, other);
+  else if (has(Mod::max))
+    wide = smax(wide, other);
+  else
+    unsupported("a third operand without .add, .min or .max");
   dst(b.CreateTrunc(wide, intType(32)), dt);
   return true;
 }
@@ -154,25 +173,30 @@ bool Lower::videoVector(unsigned parts) {
     Value* q = part(operand(2), i, parts, ptx::isSigned(bt));
     Value* r = nullptr;
     switch (in.op) {
-      case vadd2: case vadd4: r = b.CreateAdd(p, q); break;
-      case vsub2: case vsub4: r = b.CreateSub(p, q); break;
-      case vavrg2: case vavrg4: {
+      case vadd2:
+      case vadd4: r = b.CreateAdd(p, q); break;
+      case vsub2:
+      case vsub4: r = b.CreateSub(p, q); break;
+      case vavrg2:
+      case vavrg4: {
         // Rounded half away from zero, as signed numbers are: half up, less one below zero.
         Value* s = b.CreateAdd(p, q);
         Value* bias = b.CreateSelect(b.CreateICmpSGE(s, k(32, 0)), k(32, 1), k(32, 0));
         r = b.CreateAShr(b.CreateAdd(s, bias), k(32, 1));
         break;
       }
-      case vabsdiff2: case vabsdiff4: {
+      case vabsdiff2:
+      case vabsdiff4: {
         Value* difference = b.CreateSub(p, q);
         r = b.CreateIntrinsic(Intr::abs, {difference->getType()}, {difference, b.getFalse()});
         break;
       }
-      case vmin2: case vmin4: r = smin(p, q); break;
-      case vmax2: case vmax4: r = smax(p, q); break;
-      case vset2: case vset4:
-        r = b.CreateZExt(compareValues(p, q, ScalarType::s32, compareMod()), intType(32));
-        break;
+      case vmin2:
+      case vmin4: r = smin(p, q); break;
+      case vmax2:
+      case vmax4: r = smax(p, q); break;
+      case vset2:
+      case vset4: r = b.CreateZExt(compareValues(p, q, ScalarType::s32, compareMod()), intType(32)); break;
       default: return false;
     }
     if (has(Mod::sat) && !isVset) r = extend(clampTo(r, bits, signedD), 32, signedD);
