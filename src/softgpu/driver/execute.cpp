@@ -330,7 +330,7 @@ void execute(Stream& stream, Command& command) {
   // After a sticky error the device does nothing more; what only marks
   // progress still happens, so that nobody waits for ever.
   const bool broken = stream.context()->error() != CUDA_SUCCESS;
-  if (memory::ManagedMemory::get().active()) managed::beforeWork(*stream.context()->device(), command);
+  if (memory::ManagedMemory::get().inUse()) managed::beforeWork(*stream.context()->device(), command);
   switch (command.kind) {
     case CommandKind::kernel:
       if (!broken) runKernel(stream, command);

@@ -103,7 +103,7 @@ void beforeWork(Device& device, const Command& command) {
 
 void afterWait() {
   auto& pages = ManagedMemory::get();
-  if (pages.active() && !pages.systemCallsWait() && environment().managed != "faults") pages.returnAllToCpu();
+  if (pages.inUse() && !pages.systemCallsWait() && environment().managed != "faults") pages.returnAllToCpu();
 }
 
 int32_t configure(Device& device, uint32_t kindMask) {

@@ -35,17 +35,40 @@ int openDescriptor() {
   return fd;
 }
 
-// Where a thread that waits for a page was: the last number of this file.
-uint64_t pcOf(uint32_t thread) {
-  char path[64], text[256];
+}  // namespace
+
+int HostFaults::threadFile(uint32_t thread) {
+  ThreadFile* oldest = &files_[0];
+  for (ThreadFile& f : files_) {
+    if (f.fd >= 0 && f.thread == thread) {
+      f.lastUse = ++fileUse_;
+      return f.fd;
+    }
+    if (f.lastUse < oldest->lastUse) oldest = &f;
+  }
+  if (oldest->fd >= 0) close(oldest->fd);
+  char path[64];
   std::snprintf(path, sizeof path, "/proc/self/task/%u/syscall", thread);
-  // It may not have gone to sleep yet.
+  *oldest = {thread, open(path, O_RDONLY | O_CLOEXEC), ++fileUse_};
+  return oldest->fd;
+}
+
+// Where a thread that waits for a page was: the last number of its file.
+uint64_t HostFaults::pcOf(uint32_t thread) {
+  char text[256];
+  // It may not have gone to sleep yet, or the file be of a thread that is gone.
   for (int attempt = 0; attempt < 200; attempt++) {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return 0;
-    const ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
-    if (n <= 0) return 0;
+    const int fd = threadFile(thread);
+    const ssize_t n = fd >= 0 ? pread(fd, text, sizeof text - 1, 0) : -1;
+    if (n <= 0) {
+      for (ThreadFile& f : files_)
+        if (f.thread == thread) {
+          if (f.fd >= 0) close(f.fd);
+          f = {};
+        }
+      if (attempt > 0) return 0;
+      continue;
+    }
     text[n] = 0;
     if (std::strncmp(text, "running", 7) != 0) {
       const char* last = std::strrchr(text, ' ');
@@ -55,8 +78,6 @@ uint64_t pcOf(uint32_t thread) {
   }
   return 0;
 }
-
-}  // namespace
 
 bool HostFaults::start(const Client& client) {
   if (running()) return true;
@@ -134,14 +155,14 @@ void HostFaults::protect(uint64_t address, uint64_t bytes, bool on) const {
   }
 }
 
-void HostFaults::setRights(uint64_t address, uint64_t bytes, uint8_t rights) const {
+void HostFaults::setRights(uint64_t address, uint64_t bytes, uint8_t rights, uint8_t before) const {
   if (!running()) return;
   if (rights == 0) {
     madvise(reinterpret_cast<void*>(address), bytes, MADV_DONTNEED);
     return;
   }
   map(address, bytes, rights == 1);
-  protect(address, bytes, rights == 1);
+  if (rights == 1 || before != 0) protect(address, bytes, rights == 1);
 }
 
 void HostFaults::wake(uint64_t address) const {

@@ -30,7 +30,9 @@ class HostFaults {
   // From now on this range's pages are handed out by setRights. Shared memory only.
   bool watch(uint64_t address, uint64_t bytes) const;
   // Async-signal-safe. Wakes nobody: each waiting thread has an event of its own.
-  void setRights(uint64_t address, uint64_t bytes, uint8_t rights) const;
+  // `before`: what was set for these pages last; a page that had no rights is
+  // not mapped, and so has no write protection to be taken off.
+  void setRights(uint64_t address, uint64_t bytes, uint8_t rights, uint8_t before) const;
   // In a forked child the pages are open; the descriptor would act on the parent.
   void forgetInChild();
 
@@ -39,6 +41,18 @@ class HostFaults {
   void map(uint64_t address, uint64_t bytes, bool protect) const;
   void protect(uint64_t address, uint64_t bytes, bool on) const;
   void wake(uint64_t address) const;
+
+  // /proc/self/task/<thread>/syscall of the threads that faulted last: opening
+  // it costs as much as a migration. For the answering thread alone.
+  struct ThreadFile {
+    uint32_t thread = 0;
+    int fd = -1;
+    uint64_t lastUse = 0;
+  };
+  uint64_t pcOf(uint32_t thread);
+  int threadFile(uint32_t thread);
+  ThreadFile files_[16];
+  uint64_t fileUse_ = 0;
 
   std::atomic<int> fd_{-1};
   Client client_{};

@@ -61,6 +61,7 @@ bool ManagedMemory::add(uint64_t address, uint64_t bytes, bool populated) {
   std::lock_guard lock(lock_);
   if (active()) r.watched = hostFaults_.watch(r.address, r.pages * kPage);
   auto [it, fresh] = regions_.insert_or_assign(r.address, std::move(r));
+  regionCount_.store(regions_.size(), std::memory_order_relaxed);
   if (active()) apply(it->second, 0, it->second.pages, true);
   return true;
 }
@@ -76,6 +77,7 @@ void ManagedMemory::remove(uint64_t address) {
       if (page.residentOn(who)) resident(who, -1);
   }
   gone = regions_.extract(it);
+  regionCount_.store(regions_.size(), std::memory_order_relaxed);
 }
 
 void ManagedMemory::activate(bool userfault) {
@@ -95,12 +97,20 @@ void ManagedMemory::activate(bool userfault) {
   }
 }
 
-// The page may also be back already, or may never have been mapped though the
-// CPU had the right to it: it is mapped once more in any case.
+// A page that the CPU had the right to may be back already, may never have been
+// mapped, or the kernel took it away: it is mapped once more.
 void ManagedMemory::answerHostFault(uint64_t address, bool write, uint64_t pc) {
-  if (!onFault(address, write, pc, -1)) return;
-  std::lock_guard lock(lock_);
-  if (Region* r = find(address)) hostFaults_.setRights(address, kPage, r->page[r->index(address)].hostRights);
+  {
+    std::lock_guard lock(lock_);
+    if (Region* r = find(address)) {
+      const uint8_t rights = r->page[r->index(address)].hostRights;
+      if ((rights & (write ? 2 : 1)) != 0) {
+        hostFaults_.setRights(address, kPage, rights, rights);
+        return;
+      }
+    }
+  }
+  onFault(address, write, pc, -1);
 }
 
 // ------------------------------------------------------------------ rights --
@@ -136,10 +146,14 @@ void ManagedMemory::applyView(Region& r, uint64_t first, uint64_t end, bool host
       continue;
     }
     uint64_t to = p;
-    while (to < end && wanted(to) == rights) now(to++) = rights;
+    uint8_t before = 0;
+    while (to < end && wanted(to) == rights) {
+      before |= now(to);
+      now(to++) = rights;
+    }
     const uint64_t address = r.addressOf(p);
     if (host && r.watched) {
-      hostFaults_.setRights(address, (to - p) * kPage, rights);
+      hostFaults_.setRights(address, (to - p) * kPage, rights, before);
       p = to;
       continue;
     }

@@ -73,6 +73,8 @@ class ManagedMemory {
   // System calls may be given any managed pointer.
   bool systemCallsWait() const { return hostFaults_.running(); }
   bool active() const { return active_.load(std::memory_order_acquire); }
+  // Active, and there are managed allocations: work on a device has something to see to.
+  bool inUse() const { return active() && regionCount_.load(std::memory_order_relaxed) != 0; }
 
   // A managed allocation came; false: no memory for its page table.
   // `populated`: its pages hold data, on the CPU's side.
@@ -166,6 +168,7 @@ class ManagedMemory {
   HostFaults hostFaults_;
   std::atomic<bool> active_{false};
   std::map<uint64_t, Region> regions_;
+  std::atomic<size_t> regionCount_{0};
   std::array<uint64_t, kMaxManagedDevices + 1> resident_{};  // pages
   std::array<uint64_t, kMaxManagedDevices + 1> room_;        // pages
   uint64_t useCount_ = 0;
