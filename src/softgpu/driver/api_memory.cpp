@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Allocating, registering and asking about memory.
+#include <atomic>
+#include <string>
+
 #include "platform/clock.h"
 #include "softgpu/driver/capture.h"
 #include "softgpu/driver/copy.h"
 #include "softgpu/driver/driver.h"
+#include "softgpu/driver/message.h"
 #include "softgpu/driver/pool.h"
 #include "softgpu/driver/sync.h"
 #include "softgpu/driver/tools.h"
@@ -66,6 +70,16 @@ void settleDevice(uint32_t device) {
     if (context->device()->ordinal == device) context->synchronize();
 }
 
+// Once a process: programs that look for the largest size that fits ask often.
+void sayOutOfMemory(uint32_t device, size_t bytes) {
+  static std::atomic<bool> said{false};
+  if (said.exchange(true)) return;
+  const uint64_t capacity = Allocator::get().capacity(device);
+  const auto text = [](uint64_t n) { return std::to_string(n); };
+  say("an allocation of " + text(bytes) + " bytes was refused: device " + text(device) + " has " + text(capacity) +
+      " bytes, " + text(capacity - Allocator::get().used(device)) + " of them free");
+}
+
 CUresult allocateIn(Context& context, Kind kind, size_t bytes, uint32_t flags, uint64_t& address) {
   Allocation request;
   request.bytes = bytes;
@@ -74,7 +88,10 @@ CUresult allocateIn(Context& context, Kind kind, size_t bytes, uint32_t flags, u
   request.contextUid = context.uid();
   request.contextHandle = reinterpret_cast<uint64_t>(context.handle());
   request.flags = flags;
-  if (const AllocError e = Allocator::get().allocate(request); e != AllocError::none) return toResult(e);
+  if (const AllocError e = Allocator::get().allocate(request); e != AllocError::none) {
+    if (e == AllocError::outOfMemory) sayOutOfMemory(request.device, bytes);
+    return toResult(e);
+  }
   address = request.address;
   reportMemory(context, request, false, 0, false);
   return CUDA_SUCCESS;
