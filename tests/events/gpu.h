@@ -106,7 +106,7 @@ class Gpu : public ::testing::Test {
 // A kernel k(.u64 p, .u64 q) whose body gets: %r1 tid, %r2 block, %r3 global
 // index, %rd1 p, %rd2 q.
 inline std::string kernel(const std::string& body, const std::string& declarations = "") {
-  return ".version 7.0\n.target sm_70\n.address_size 64\n" + declarations +
+  return ".version 5.0\n.target sm_35\n.address_size 64\n" + declarations +
          ".visible .entry k(.param .u64 p, .param .u64 q)\n{\n"
          ".reg .b32 %r<32>; .reg .b64 %rd<32>; .reg .f32 %f<16>; .reg .f64 %fd<8>; .reg .pred %p<8>; .reg .b16 %h<4>;\n"
          "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q];\n"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rules of the Event API (EVT-nnn) on the software GPU.
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 
@@ -8,6 +9,15 @@
 
 namespace sonde::test {
 namespace {
+
+// The tests run on more than one model: on that which CTest named.
+TEST_F(Events, TheModelIsTheOneAskedFor) {
+  const char* wanted = std::getenv("EVENTS_CAPABILITY");
+  int major = 0, minor = 0;
+  CU_OK(cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device));
+  CU_OK(cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device));
+  EXPECT_EQ(wanted ? wanted : "9.0", std::to_string(major) + "." + std::to_string(minor));
+}
 
 TEST_F(Events, EVT_002_048_049_DomainListsAreCutToTheRoom) {
   uint32_t n = 0;

@@ -5,6 +5,7 @@
 
 #include "softgpu/exec/cta.h"
 #include "softgpu/exec/helpers.h"
+#include "softgpu/exec/mma_layout.h"
 #include "softgpu/exec/warp_state.h"
 
 namespace sonde::softgpu::exec {
@@ -199,6 +200,16 @@ void countLocal(WarpState* w, const uint64_t* offset, uint32_t mask, uint32_t by
   add(w, kind == kStore ? RawCounter::local_store_sectors : RawCounter::local_load_sectors, count);
 }
 
+RawCounter sizeClass(uint32_t kind, uint64_t bytesOfALane) {
+  const uint32_t log = bytesOfALane <= 1   ? 0
+                       : bytesOfALane <= 2 ? 1
+                       : bytesOfALane <= 4 ? 2
+                       : bytesOfALane <= 8 ? 3
+                                           : 4;
+  return static_cast<RawCounter>(
+      static_cast<uint32_t>(kind == kLoad ? RawCounter::gld_inst_8bit : RawCounter::gst_inst_8bit) + log);
+}
+
 // what: space | kind << 4 | generic << 6 | atL2 << 7 | bytes << 8. Requests of accesses
 // with a space of their own are counted by the code; generic ones here.
 void countAccess(WarpState* w, const uint64_t* address, uint32_t mask, uint32_t what) {
@@ -257,11 +268,92 @@ void countAccess(WarpState* w, const uint64_t* address, uint32_t mask, uint32_t 
   } else {
     add(w, kind == kLoad ? RawCounter::global_load_requests : RawCounter::global_store_requests, 1);
     add(w, kind == kLoad ? RawCounter::global_load_bytes : RawCounter::global_store_bytes, uint64_t{n} * bytes);
-    const uint32_t log = bytes <= 1 ? 0 : bytes <= 2 ? 1 : bytes <= 4 ? 2 : bytes <= 8 ? 3 : 4;
-    const auto first = static_cast<uint32_t>(kind == kLoad ? RawCounter::gld_inst_8bit : RawCounter::gst_inst_8bit);
-    add(w, static_cast<RawCounter>(first + log), n);
+    add(w, sizeClass(kind, bytes), n);
   }
   countGlobal(w, lanes, n, kind, atL2);
+}
+
+// cp.async: a load from global memory, and a store to shared memory of the whole
+// size, zeros included. what: bytes | atL2 << 8.
+void countCopy(WarpState* w, const uint64_t* to, const uint64_t* from, uint32_t mask, uint32_t what,
+               const uint32_t* valid) {
+  const uint32_t bytes = what & 255;
+  uint64_t lanes[kLanes], read = 0;
+  uint32_t n = 0;
+  for (uint32_t m = mask; m; m &= m - 1) {
+    const auto l = static_cast<uint32_t>(__builtin_ctz(m));
+    if (valid[l] == 0) continue;
+    lanes[n++] = from[l];
+    read += std::min(valid[l], bytes);
+  }
+  if (n) {
+    add(w, RawCounter::global_load_requests, 1);
+    add(w, RawCounter::global_load_bytes, read);
+    add(w, sizeClass(kLoad, bytes), n);
+    countGlobal(w, lanes, n, kLoad, what >> 8 & 1);
+  }
+  if (!mask) return;
+  add(w, RawCounter::shared_store_requests, 1);
+  add(w, RawCounter::shared_store_bytes, uint64_t{bytes} * static_cast<uint64_t>(__builtin_popcount(mask)));
+  countShared(w, to, mask, bytes, kStore);
+}
+
+// An access of the whole warp to pieces of memory: one request; the passes over
+// the banks, and the sectors, of the pieces in their order. space: 0 generic or
+// global, 1 shared.
+void countPieces(WarpState* w, uint64_t* piece, uint32_t n, uint32_t bytes, uint32_t space, uint32_t kind) {
+  const uint64_t total = uint64_t{n} * bytes;
+  if (space == 0 && piece[0] - w->sharedWindowBase < w->sharedWindowSize) {
+    for (uint32_t i = 0; i < n; ++i) piece[i] -= w->sharedBase;
+    space = 1;
+  }
+  if (space == 1) {
+    add(w, kind == kLoad ? RawCounter::shared_load_requests : RawCounter::shared_store_requests, 1);
+    add(w, kind == kLoad ? RawCounter::shared_load_bytes : RawCounter::shared_store_bytes, total);
+    for (uint32_t i = 0; i < n; i += kLanes)
+      countShared(w, piece + i, n - i >= kLanes ? ~0u : (1u << (n - i)) - 1, bytes, kind);
+    return;
+  }
+  // A matrix in local memory is no request that any counter has.
+  if (space != 0 || piece[0] - w->localWindowBase < w->localWindowSize) return;
+  add(w, kind == kLoad ? RawCounter::global_load_requests : RawCounter::global_store_requests, 1);
+  add(w, kind == kLoad ? RawCounter::global_load_bytes : RawCounter::global_store_bytes, total);
+  add(w, sizeClass(kind, total / kLanes), kLanes);
+  // Each sector once.
+  for (uint32_t i = 0; i < n; ++i) piece[i] &= ~uint64_t{31};
+  std::sort(piece, piece + n);
+  n = static_cast<uint32_t>(std::unique(piece, piece + n) - piece);
+  uint64_t lines = 1;
+  for (uint32_t i = 1; i < n; ++i) lines += piece[i] >> 7 != piece[i - 1] >> 7;
+  add(w, kind == kLoad ? RawCounter::global_load_sectors : RawCounter::global_store_sectors, n);
+  add(w, kind == kLoad ? RawCounter::global_load_lines : RawCounter::global_store_lines, lines);
+  if (!w->cacheLog) return;
+  for (uint32_t i = 0; i < n; i += kLanes)
+    cacheLanes(w, piece + i, std::min<uint32_t>(n - i, kLanes), globalAccess(kind, false));
+}
+
+// ldmatrix, stmatrix: rows of 16 bytes, eight for each matrix. what: space | kind << 4 | matrices << 8.
+void countRows(WarpState* w, const uint64_t* address, uint32_t what) {
+  uint64_t piece[kLanes];
+  const uint32_t n = 8 * (what >> 8);
+  std::copy_n(address, n, piece);
+  countPieces(w, piece, n, 16, what & 15, what >> 4 & 3);
+}
+
+// wmma.load, wmma.store: the lines of the matrix in pieces of 16 bytes (a whole line, where it is shorter).
+void countTile(WarpState* w, const MatrixJob* job, uint32_t partNumber, const uint64_t* address, uint32_t what,
+               uint32_t stride) {
+  const auto part = static_cast<MatrixPart>(partNumber);
+  const unsigned rows = part == MatrixPart::b ? job->k : job->m, columns = part == MatrixPart::a ? job->k : job->n;
+  const unsigned lines = job->columnA ? columns : rows, length = job->columnA ? rows : columns;
+  const unsigned bits = bitsOf(job->a), lineBytes = length * bits / 8, bytes = std::min(16u, lineBytes);
+  constexpr uint32_t kMost = 256;  // a matrix has at most 32 x 32 elements of 32 bits
+  uint64_t piece[kMost];
+  uint32_t n = 0;
+  for (unsigned line = 0; line < lines; ++line)
+    for (unsigned at = 0; at < lineBytes && n < kMost; at += bytes)
+      piece[n++] = address[0] + uint64_t{line} * stride * bits / 8 + at;
+  if (n) countPieces(w, piece, n, bytes, what & 15, what >> 4 & 3);
 }
 
 }  // namespace
@@ -270,6 +362,9 @@ std::span<const jit::RuntimeSymbol> counterHelpers() {
   static const jit::RuntimeSymbol symbols[] = {
       {"sonde_count_access", reinterpret_cast<void*>(&countAccess)},
       {"sonde_cache_rows", reinterpret_cast<void*>(&cacheRows)},
+      {"sonde_count_copy", reinterpret_cast<void*>(&countCopy)},
+      {"sonde_count_rows", reinterpret_cast<void*>(&countRows)},
+      {"sonde_count_tile", reinterpret_cast<void*>(&countTile)},
   };
   return symbols;
 }

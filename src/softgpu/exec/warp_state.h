@@ -11,7 +11,7 @@
 
 namespace sonde::softgpu::exec {
 
-inline constexpr uint32_t kAbiVersion = 3;
+inline constexpr uint32_t kAbiVersion = 4;
 inline constexpr uint32_t kLanes = 32;
 
 struct Cta;

@@ -115,6 +115,12 @@ void FunctionCodegen::countGuarded(const Instruction& in, Value* active) {
 
 namespace {
 enum Kind : uint32_t { kLoad = 0, kStore = 1, kAtom = 2, kRed = 3 };
+
+// An access whose space is found out at each execution; shared memory of the
+// cluster has addresses in the generic space here.
+bool isGenericAccess(const Instruction& in) {
+  return in.space == StateSpace::none || in.space == StateSpace::sharedCluster;
+}
 }  // namespace
 
 // Compilers write atom even where nobody reads the old value; the hardware's
@@ -152,7 +158,7 @@ void FunctionCodegen::cacheRows(Value* low, Value* high, Value* span) {
 void FunctionCodegen::countByHelper(const MemoryAccess& a) {
   const Instruction& in = *current_;
   Value* addresses = spill(genericAddresses(a), 4);
-  const bool generic = in.space == StateSpace::none;
+  const bool generic = isGenericAccess(in);
   const uint32_t what = static_cast<uint32_t>(a.space) | accessKind(in) << 4 | (generic ? 1u << 6 : 0) |
                         (servedByL2(in) ? 1u << 7 : 0) | (a.bytes * a.count) << 8;
   b.CreateCall(
@@ -164,7 +170,7 @@ void FunctionCodegen::countByHelper(const MemoryAccess& a) {
 void FunctionCodegen::countUniform(const MemoryAccess& a) {
   const Instruction& in = *current_;
   if (!countingMemory() || in.space == StateSpace::const_) return;
-  if (in.space == StateSpace::none || a.space == Space::local || in.op == Opcode::atom || in.op == Opcode::red) {
+  if (isGenericAccess(in) || a.space == Space::local || in.op == Opcode::atom || in.op == Opcode::red) {
     countByHelper(a);
     return;
   }
@@ -195,7 +201,7 @@ void FunctionCodegen::countHalves(const MemoryAccess& a, const Halves& h) {
   auto* other = llvm::BasicBlock::Create(c, "count_other", target_);
   auto* done = llvm::BasicBlock::Create(c, "counted", target_);
   Value* full = b.CreateICmpEQ(effectMask(), b.getInt32(~0u));
-  if (in.space == StateSpace::none) {  // below global memory lie the shared and the local window
+  if (isGenericAccess(in)) {  // below global memory lie the shared and the local window
     Value* global = b.CreateAdd(warpField(offsetof(WarpState, localWindowBase), b.getInt64Ty(), "lw"),
                                 warpField(offsetof(WarpState, localWindowSize), b.getInt64Ty(), "ls"));
     full = b.CreateAnd(full, b.CreateAnd(b.CreateICmpUGE(h.low, global), b.CreateICmpUGE(h.high, global)));
@@ -238,7 +244,7 @@ void FunctionCodegen::countHalves(const MemoryAccess& a, const Halves& h) {
     countRaw(isStore ? RawCounter::global_store_sectors : RawCounter::global_load_sectors, pieces(5));
     countRaw(isStore ? RawCounter::global_store_lines : RawCounter::global_load_lines, pieces(7));
     cacheRows(h.low, h.high, span);
-    if (in.space == StateSpace::none) countGenericGlobal(in, size);
+    if (isGenericAccess(in)) countGenericGlobal(in, size);
   }
   b.CreateBr(done);
   b.SetInsertPoint(other);
