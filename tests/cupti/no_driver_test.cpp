@@ -2,6 +2,7 @@
 // Without a driver: what must still work works, the rest answers in one stable
 // way. This program does not link the stand-in driver.
 #include <cupti.h>
+#include <cupti_profiler_target.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -55,6 +56,8 @@ TEST_F(NoDriver, TheRestSaysSo) {
   CUpti_SubscriberHandle subscriber = nullptr;
   EXPECT_EQ(CUPTI_ERROR_UNKNOWN, cuptiSubscribe(&subscriber, called, nullptr));
   EXPECT_EQ(CUPTI_ERROR_UNKNOWN, cuptiActivityFlushAll(0));
+  CUpti_Profiler_Initialize_Params params = {CUpti_Profiler_Initialize_Params_STRUCT_SIZE, nullptr};
+  EXPECT_EQ(CUPTI_ERROR_UNKNOWN, cuptiProfilerInitialize(&params));
   const char* message = nullptr;
   EXPECT_EQ(CUPTI_SUCCESS, cuptiGetErrorMessage(CUPTI_ERROR_UNKNOWN, &message));
   EXPECT_NE(nullptr, std::strstr(message, "libcuda.so.1")) << message;

@@ -35,9 +35,6 @@ CUptiResult CUPTIAPI cuptiActivityEnableDeviceGraph(uint8_t enable) {
 CUptiResult CUPTIAPI cuptiActivityEnableRawTimestamps(void) { return unsupported("cuptiActivityEnableRawTimestamps"); }
 CUptiResult CUPTIAPI cuptiActivityGetNvtxExtPayloadAttr(void) { return unsupported("cuptiActivityGetNvtxExtPayloadAttr"); }
 CUptiResult CUPTIAPI cuptiActivityGetNvtxExtPayloadEntryTypeInfo(void) { return unsupported("cuptiActivityGetNvtxExtPayloadEntryTypeInfo"); }
-CUptiResult CUPTIAPI cuptiDeviceGetChipName(CUpti_Device_GetChipName_Params *pParams) {
-  return unsupported("cuptiDeviceGetChipName");
-}
 CUptiResult CUPTIAPI cuptiDisableLibcuda(void) { return unsupported("cuptiDisableLibcuda"); }
 CUptiResult CUPTIAPI cuptiEnableCigMode(void) { return unsupported("cuptiEnableCigMode"); }
 CUptiResult CUPTIAPI cuptiGetGlobalCallbackState(void) { return unsupported("cuptiGetGlobalCallbackState"); }
@@ -137,12 +134,6 @@ CUptiResult CUPTIAPI cuptiProfilerCounterDataImageInitializeScratchBuffer(
     CUpti_Profiler_CounterDataImage_InitializeScratchBuffer_Params *pParams) {
   return unsupported("cuptiProfilerCounterDataImageInitializeScratchBuffer");
 }
-CUptiResult CUPTIAPI cuptiProfilerDeInitialize(CUpti_Profiler_DeInitialize_Params *pParams) {
-  return unsupported("cuptiProfilerDeInitialize");
-}
-CUptiResult CUPTIAPI cuptiProfilerDeviceSupported(CUpti_Profiler_DeviceSupported_Params *pParams) {
-  return unsupported("cuptiProfilerDeviceSupported");
-}
 CUptiResult CUPTIAPI cuptiProfilerDisableProfiling(CUpti_Profiler_DisableProfiling_Params *pParams) {
   return unsupported("cuptiProfilerDisableProfiling");
 }
@@ -200,9 +191,6 @@ CUptiResult CUPTIAPI cuptiProfilerHostGetSupportedChips(CUpti_Profiler_Host_GetS
 }
 CUptiResult CUPTIAPI cuptiProfilerHostInitialize(CUpti_Profiler_Host_Initialize_Params *pParams) {
   return unsupported("cuptiProfilerHostInitialize");
-}
-CUptiResult CUPTIAPI cuptiProfilerInitialize(CUpti_Profiler_Initialize_Params *pParams) {
-  return unsupported("cuptiProfilerInitialize");
 }
 CUptiResult CUPTIAPI cuptiProfilerIsPassCollected(CUpti_Profiler_IsPassCollected_Params *pParams) {
   return unsupported("cuptiProfilerIsPassCollected");

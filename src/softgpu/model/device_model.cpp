@@ -211,6 +211,7 @@ DeviceModel parseModel(const std::string& text, const std::string& origin) {
       m.strings[key] = value.get<std::string>();
     }
   }
+  m.strings.try_emplace("chip", "sonde" + std::to_string(m.ccMajor) + std::to_string(m.ccMinor));
   // A list of catalogues; each the name of one that is compiled in, or written
   // out. A single one needs no list.
   if (const json* counters = r.find("counters")) {
