@@ -51,6 +51,7 @@ void begin(Client& client, const CallerObject& object) {
   client.systemThreadIds = false;
   client.latencyTimestamps = client.eventTimestamps = client.allSyncRecords = false;
   for (auto& kinds : client.unifiedMemory) kinds = 0;
+  client.unifiedMemoryOfAll = 0;
   client.launchAttributes = false;
   client.buffers = nullptr;
   client.perThreadBuffers = false;

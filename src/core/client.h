@@ -100,6 +100,7 @@ struct Client {
   std::atomic<bool> launchAttributes{false};
   // By device: one bit per CUpti_ActivityUnifiedMemoryCounterKind.
   std::atomic<uint32_t> unifiedMemory[kMaxUnifiedMemoryDevices] = {};
+  std::atomic<uint32_t> unifiedMemoryOfAll{0};  // kinds asked for with the scope of all devices
   std::atomic<const BufferCallbacks*> buffers{nullptr};
   std::atomic<const Layouts*> layouts{nullptr};  // replaced as a whole, never freed
   uint64_t attributes[kAttributeCount] = {};

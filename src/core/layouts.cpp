@@ -182,7 +182,9 @@ void toUnifiedMemory1(const void* newest, void* target) {
   CUpti_ActivityUnifiedMemoryCounter out{};
   SONDE_COPY(kind);
   SONDE_COPY(counterKind);
-  out.scope = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_SINGLE_DEVICE;
+  out.scope = in.pad == CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_ALL_DEVICES
+                  ? CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_ALL_DEVICES
+                  : CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_SINGLE_DEVICE;
   const bool fault = in.counterKind == CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_CPU_PAGE_FAULT_COUNT;
   out.deviceId = in.counterKind == CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_HTOD ? in.dstId : in.srcId;
   if (out.deviceId == CUPTI_UNIFIED_MEMORY_CPU_DEVICE_ID) out.deviceId = 0;

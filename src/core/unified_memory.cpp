@@ -11,6 +11,7 @@ namespace sonde::core {
 namespace {
 
 constexpr uint32_t kCounterKinds = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_COUNT;
+constexpr uint32_t kCounterKinds6050 = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_CPU_PAGE_FAULT_COUNT + 1;
 
 std::mutex& configureMutex() {
   static std::mutex& mutex = *new std::mutex;
@@ -53,7 +54,7 @@ CUptiResult configureUnifiedMemory(Client* client, const CUpti_ActivityUnifiedMe
         scope != CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_ALL_DEVICES) {
       return fail(CUPTI_ERROR_INVALID_PARAMETER, "config[%u].scope: %u is not a scope", i, scope);
     }
-    if (kind == 0 || kind >= kCounterKinds) {
+    if (kind == 0 || kind >= (client->manual6050 ? kCounterKinds6050 : kCounterKinds)) {
       return fail(CUPTI_ERROR_INVALID_PARAMETER, "config[%u].kind: %u is not a counter of unified memory", i, kind);
     }
     if (scope == CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_SINGLE_DEVICE && c.deviceId >= devices) {
@@ -92,6 +93,14 @@ CUptiResult configureUnifiedMemory(Client* client, const CUpti_ActivityUnifiedMe
         }
       }
     }
+    for (uint32_t i = 0; i < count; ++i) {
+      const uint32_t bit = 1u << config[i].kind;
+      if (config[i].enable != 0 && config[i].scope == CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_ALL_DEVICES) {
+        client->unifiedMemoryOfAll.fetch_or(bit);
+      } else {
+        client->unifiedMemoryOfAll.fetch_and(~bit);
+      }
+    }
   }
   updateUnifiedMemory();
   return CUPTI_SUCCESS;
@@ -110,21 +119,37 @@ void updateUnifiedMemory() {
   }
 }
 
+namespace {
+
+// Whether an event is one of this device. The CPU has the id 0, like the first
+// device: which of the two a field means depends on the kind.
+bool isOf(const SondeUnifiedMemory& event, uint32_t device) {
+  switch (event.kind) {
+    case CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_HTOD:
+    case CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_REMOTE_MAP: return event.dstId == device;
+    case CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_DTOH:
+    case CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_GPU_PAGE_FAULT: return event.srcId == device;
+    case CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_DTOD:
+      return event.srcId == device || event.dstId == device;
+    case CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_THRASHING:
+      return (event.processors[device / 64] >> (device % 64) & 1) != 0;
+    case CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_THROTTLING:
+      return (event.flags & CUPTI_ACTIVITY_FLAG_THROTTLING_IN_CPU) != 0 || event.srcId == device;
+    default: return true;  // a fault of the CPU concerns no device in particular
+  }
+}
+
+}  // namespace
+
 void recordUnifiedMemory(const SondeUnifiedMemory& event) {
   const uint32_t bit = 1u << event.kind;
-  const bool cpu = event.kind == CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_CPU_PAGE_FAULT_COUNT;
   ThreadState& thread = threadState();
   forEachClient(wantedKinds[CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER].load(std::memory_order_relaxed),
                 [&](Client& client) {
                   bool on = false;
                   for (uint32_t device = 0; device < kMaxUnifiedMemoryDevices; ++device) {
                     if ((client.unifiedMemory[device].load(std::memory_order_relaxed) & bit) == 0) continue;
-                    // A fault of the CPU concerns no device in particular; the
-                    // CPU has the id 0, like the first device.
-                    on = on || cpu || event.srcId == device || event.dstId == device;
-                    if (event.kind == CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_THRASHING) {
-                      on = on || (event.processors[device / 64] >> (device % 64) & 1) != 0;
-                    }
+                    on = on || isOf(event, device);
                   }
                   if (!on) return;
                   CUpti_ActivityUnifiedMemoryCounter3 r{};
@@ -140,6 +165,12 @@ void recordUnifiedMemory(const SondeUnifiedMemory& event) {
                   r.processId = processId();
                   r.flags = event.flags;
                   for (unsigned i = 0; i < 5; ++i) r.processors[i] = event.processors[i];
+                  // The 6.5 form names the scope; it is made from this record.
+                  if (client.layouts.load()->version[CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER] == 1) {
+                    r.pad = (client.unifiedMemoryOfAll.load(std::memory_order_relaxed) & bit) != 0
+                                ? CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_ALL_DEVICES
+                                : CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_SINGLE_DEVICE;
+                  }
                   client.append(thread, r);
                 });
 }

@@ -54,5 +54,91 @@ TEST_F(Devices, UMC_018_030_ThrashingNamesAllContenders) {
   EXPECT_EQ(0u, found[0].flags);  // the CPU has no part in it
 }
 
+TEST_F(Devices, OneDeviceMapsWhatIsWithTheOther) {
+  char* p = managed(kPage);
+  const auto at = reinterpret_cast<CUdeviceptr>(p);
+  fillOn(context_, p, kPage, 1);
+  forget();
+  ASSERT_EQ(CUDA_SUCCESS, cuMemAdvise_v2(at, kPage, CU_MEM_ADVISE_SET_ACCESSED_BY, {CU_MEM_LOCATION_TYPE_DEVICE, {1}}));
+  const auto maps = records(kRemoteMap);
+  ASSERT_EQ(1u, maps.size());
+  EXPECT_EQ(0u, maps[0].srcId);
+  EXPECT_EQ(1u, maps[0].dstId);
+  EXPECT_EQ(kPage, maps[0].value);
+  forget();
+  fillOn(second_, p, kPage, 2);
+  EXPECT_TRUE(records().empty());
+  EXPECT_EQ(2, load(p));
+  ASSERT_EQ(1u, records(kDtoH).size());
+  EXPECT_EQ(0u, records(kDtoH)[0].srcId);
+}
+
+TEST_F(Devices, APreferredDeviceKeepsItsPages) {
+  char* p = managed(kPage);
+  const auto at = reinterpret_cast<CUdeviceptr>(p);
+  store(p, 1);
+  ASSERT_EQ(CUDA_SUCCESS,
+            cuMemAdvise_v2(at, kPage, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, {CU_MEM_LOCATION_TYPE_DEVICE, {1}}));
+  forget();
+  fillOn(context_, p, kPage, 2);  // device 0 faults; the page goes to device 1 and is mapped
+  ASSERT_EQ(1u, records(kGpuFault).size());
+  EXPECT_EQ(0u, records(kGpuFault)[0].srcId);
+  ASSERT_EQ(1u, records(kHtoD).size());
+  EXPECT_EQ(1u, records(kHtoD)[0].dstId);
+  ASSERT_EQ(1u, records(kRemoteMap).size());
+  EXPECT_EQ(1u, records(kRemoteMap)[0].srcId);
+  EXPECT_EQ(0u, records(kRemoteMap)[0].dstId);
+  EXPECT_EQ(uint32_t{CUPTI_ACTIVITY_UNIFIED_MEMORY_REMOTE_MAP_CAUSE_POLICY}, records(kRemoteMap)[0].flags);
+  forget();
+  fillOn(second_, p, kPage, 3);  // its own
+  EXPECT_TRUE(records().empty());
+  EXPECT_EQ(3, load(p));
+}
+
+TEST_F(Devices, ReadMostlyPagesAreWithBothDevices) {
+  char* p = managed(kPage);
+  const auto at = reinterpret_cast<CUdeviceptr>(p);
+  store(p, 9);
+  ASSERT_EQ(CUDA_SUCCESS, cuMemAdvise_v2(at, kPage, CU_MEM_ADVISE_SET_READ_MOSTLY, {}));
+  forget();
+  char byte = 0;
+  for (CUcontext context : {context_, second_, context_, second_}) {
+    ASSERT_EQ(CUDA_SUCCESS, cuCtxSetCurrent(context));
+    ASSERT_EQ(CUDA_SUCCESS, cuMemcpyDtoH(&byte, at, 1));
+    EXPECT_EQ(9, byte);
+  }
+  const auto up = records(kHtoD);
+  ASSERT_EQ(2u, up.size());
+  EXPECT_EQ(0u, up[0].dstId);
+  EXPECT_EQ(1u, up[1].dstId);
+  forget();
+  fillOn(second_, p, kPage, 8);  // ends the copies of the others
+  EXPECT_EQ(1u, records(kGpuFault).size());
+  EXPECT_EQ(1u, records(kGpuFault)[0].srcId);
+  EXPECT_EQ(8, load(p));
+  ASSERT_EQ(1u, records(kDtoH).size());
+  EXPECT_EQ(1u, records(kDtoH)[0].srcId);
+}
+
+TEST_F(Devices, ACounterOfOneDeviceIsOfThatDevice) {
+  // Faults and transfers of device 1 alone.
+  for (uint32_t kind : {kHtoD, kDtoH, kGpuFault}) {
+    auto c = config(kind, 0, 0);
+    ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityConfigureUnifiedMemoryCounter(&c, 1));
+  }
+  char *p = managed(kPage), *q = managed(kPage);
+  store(p, 1);
+  store(q, 1);
+  fillOn(context_, p, kPage, 2);
+  fillOn(second_, q, kPage, 3);
+  load(p);
+  load(q);
+  for (uint32_t kind : {kHtoD, kDtoH, kGpuFault}) {
+    const auto found = records(kind);
+    ASSERT_EQ(1u, found.size()) << kind;
+    EXPECT_EQ(reinterpret_cast<uint64_t>(q), found[0].address);
+  }
+}
+
 }  // namespace
 }  // namespace um

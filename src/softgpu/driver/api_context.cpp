@@ -187,7 +187,7 @@ DRIVER_API(cuCtxSetFlags)(unsigned int flags) {
 CUresult synchronizeContext(const Ref<Context>& context) {
   const uint64_t start = tools::wants(SONDE_INTEREST_SYNC) ? platform::nowNs() : 0;
   const CUresult result = context->synchronize();
-  managed::afterWait();
+  managed::waited(*context);
   if (start) reportSync(*context, nullptr, SONDE_SYNC_CONTEXT_SYNCHRONIZE, start, result);
   return result;
 }

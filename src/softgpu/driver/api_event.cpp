@@ -116,7 +116,10 @@ DRIVER_API(cuEventQuery)(CUevent hEvent) {
   if (const CUresult e = findEvent(hEvent, event)) return e;
   if (captured(*event)) return CUDA_ERROR_CAPTURED_EVENT;
   const Ref<EventRecord> record = event->latest();
-  return !record || record->complete() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  if (!record) return CUDA_SUCCESS;
+  if (!record->complete()) return CUDA_ERROR_NOT_READY;
+  managed::waited(*record->stream, record->place());
+  return CUDA_SUCCESS;
 }
 
 DRIVER_API(cuEventSynchronize)(CUevent hEvent) {
@@ -126,7 +129,7 @@ DRIVER_API(cuEventSynchronize)(CUevent hEvent) {
   const uint64_t start = tools::wants(SONDE_INTEREST_SYNC) ? platform::nowNs() : 0;
   const Ref<EventRecord> record = event->latest();
   if (record) record->stream->waitFor(record->place());
-  managed::afterWait();
+  if (record) managed::waited(*record->stream, record->place());
   const CUresult result = event->context()->error();
   if (start)
     reportSync(*event->context(), record ? record->stream.get() : nullptr, SONDE_SYNC_EVENT_SYNCHRONIZE, start, result,

@@ -25,8 +25,11 @@ DRIVER_API(cuMemAllocManaged)(CUdeviceptr* dptr, size_t bytesize, unsigned int f
   if (const CUresult e = currentContext(context)) return e;
   if (!dptr || bytesize == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
     return CUDA_ERROR_INVALID_VALUE;
-  if (!context->device()->model.unifiedMemory) return CUDA_ERROR_NOT_SUPPORTED;
-  managed::beforeAllocation();
+  const auto& model = context->device()->model;
+  if (!model.unifiedMemory) return CUDA_ERROR_NOT_SUPPORTED;
+  // What cannot fault must fit.
+  if (!model.concurrentManaged && bytesize > model.memoryBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  managed::beforeAllocation(*context->device());
   uint64_t address;
   if (const CUresult e = allocateIn(*context, Kind::managed, bytesize, flags, address)) return e;
   *dptr = address;
@@ -61,10 +64,16 @@ CUmemLocation locationOf(CUdevice device) {
   return location;
 }
 
+// Both sides of a prefetch, and the device of an advice, must be able to fault.
+bool concurrent(const CUmemLocation& location) {
+  return location.type != CU_MEM_LOCATION_TYPE_DEVICE || Driver::get().device(location.id)->model.concurrentManaged;
+}
+
 CUresult prefetch(uint64_t address, size_t count, const CUmemLocation& location, CUstream hStream) {
   Ref<Stream> stream;
   if (const CUresult e = resolveStream(hStream, stream)) return e;
   if (count == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (!concurrent(location) || !stream->context()->device()->model.concurrentManaged) return CUDA_ERROR_INVALID_DEVICE;
   if (const CUresult e = managedRange(address, count)) return e;
   Command* command = stream->newCommand(CommandKind::prefetch);
   command->prefetch = {address, count, processorOf(location)};
@@ -80,7 +89,7 @@ CUresult advise(uint64_t address, size_t count, CUmem_advise advice, const CUmem
   // Only these look at the location.
   const bool located = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
                        advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
-  if (located && !validLocation(location)) return CUDA_ERROR_INVALID_DEVICE;
+  if (located && (!validLocation(location) || !concurrent(location))) return CUDA_ERROR_INVALID_DEVICE;
   if (const CUresult e = managedRange(address, count)) return e;
   const auto what = static_cast<Advice>(advice - CU_MEM_ADVISE_SET_READ_MOSTLY);
   ManagedMemory::get().advise(address, count, what, located ? processorOf(location) : memory::kCpu);

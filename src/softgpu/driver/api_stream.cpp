@@ -127,6 +127,7 @@ DRIVER_API(cuStreamQuery)(CUstream hStream) {
     for (auto& other : stream->context()->blockingStreams)
       if (!other->idle()) return CUDA_ERROR_NOT_READY;
   }
+  managed::waited(*stream, stream->completed());
   return stream->context()->error();
 }
 
@@ -145,7 +146,7 @@ DRIVER_API(cuStreamSynchronize)(CUstream hStream) {
     }
     for (auto& other : others) other->drain();
   }
-  managed::afterWait();
+  managed::waited(*stream, ~uint64_t{0} - 1);
   const CUresult result = context.error();
   if (start) reportSync(context, stream.get(), SONDE_SYNC_STREAM_SYNCHRONIZE, start, result);
   return result;
@@ -180,8 +181,15 @@ DRIVER_API(cuStreamAttachMemAsync)(CUstream hStream, CUdeviceptr dptr, size_t le
   if (const CUresult e = resolveStream(hStream, stream)) return e;
   if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE)
     return CUDA_ERROR_INVALID_VALUE;
-  if (!dptr) return CUDA_ERROR_INVALID_VALUE;
-  submit(*stream, stream->newCommand(CommandKind::marker));
+  // The default stream is all streams: nothing can be its alone.
+  if (flags == CU_MEM_ATTACH_SINGLE && stream->role() != Stream::Role::created) return CUDA_ERROR_INVALID_VALUE;
+  if (!dptr || !memory::ManagedMemory::get().attachable(dptr, length)) return CUDA_ERROR_INVALID_VALUE;
+  Command* command = stream->newCommand(CommandKind::attach);
+  command->prefetch = {dptr, length, 0,
+                       flags == CU_MEM_ATTACH_HOST     ? memory::Attach::host
+                       : flags == CU_MEM_ATTACH_SINGLE ? memory::Attach::single
+                                                       : memory::Attach::global};
+  submit(*stream, command);
   return CUDA_SUCCESS;
 }
 

@@ -15,6 +15,7 @@
 #include "softgpu/driver/cuda_api.h"
 #include "softgpu/driver/handles.h"
 #include "softgpu/exec/engine.h"
+#include "softgpu/memory/managed/managed_memory.h"
 
 namespace sonde::softgpu::driver {
 
@@ -33,6 +34,7 @@ enum class CommandKind : uint8_t {
   release,     // free memory in stream order
   memoryOp,    // cuStreamWaitValue / cuStreamWriteValue
   prefetch,    // of managed memory
+  attach,      // of managed memory, to this stream, the host or all
   marker,      // nothing; a place to wait for
   graphBegin,  // around the nodes of a graph launch, when somebody asks
   graphEnd,
@@ -95,6 +97,7 @@ struct MemoryOp {
 struct PrefetchPlan {
   uint64_t address = 0, bytes = 0;
   uint8_t to = 0;  // memory::Processor
+  memory::Attach attach = memory::Attach::global;
 };
 
 struct Command {

@@ -73,7 +73,7 @@ CUresult runCopy(Stream& stream, Command* command, bool synchronous) {
   const uint64_t place = submit(stream, command);
   if (wait) {
     stream.waitFor(place);
-    managed::afterWait();
+    managed::waited(stream, place);
     return stream.context()->error();
   }
   return CUDA_SUCCESS;

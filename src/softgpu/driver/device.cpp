@@ -153,9 +153,9 @@ bool deviceAttribute(const Device& device, int attribute, int64_t& value) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: value = m.ccMinor; return true;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: value = m.sharedPerSm; return true;
     case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR: value = m.registersPerSm; return true;
-    case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY:
-    case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS: value = m.unifiedMemory; return true;
-    case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS: value = m.pageableAccess; return true;
+    case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY: value = m.unifiedMemory; return true;
+    case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS: value = m.unifiedMemory && m.concurrentManaged; return true;
+    case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS: value = 0; return true;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: value = m.sharedPerBlockOptin; return true;
     case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR: value = m.maxBlocksPerSm; return true;
     case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK: value = m.sharedReservedPerBlock; return true;

@@ -31,6 +31,18 @@ Environment read() {
     e.managed = managed;
   else if (!managed.empty() && managed != "auto" && !e.quiet)
     std::fprintf(stderr, "sonde: SONDE_MANAGED=%s: say resident, faults or auto\n", managed.c_str());
+  auto number = [&](const char* name, int64_t& value, const char* what) {
+    const std::string given = text(name);
+    if (given.empty()) return;
+    char* end = nullptr;
+    const long long read = std::strtoll(given.c_str(), &end, 10);
+    if (*end == 0 && read >= 0 && read <= 1 << 30)
+      value = read;
+    else if (!e.quiet)
+      std::fprintf(stderr, "sonde: %s=%s: say a number of %s\n", name, given.c_str(), what);
+  };
+  number("SONDE_ACCESS_COUNTERS", e.accessCounters, "touches, 0 for never");
+  number("SONDE_THRASHING_LAPSE_MS", e.thrashingLapseMs, "milliseconds");
   return e;
 }
 

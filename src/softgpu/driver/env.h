@@ -18,6 +18,8 @@ struct Environment {
   bool eagerLoading = false;     // CUDA_MODULE_LOADING=EAGER: compile all kernels of a module when it loads
   std::string managed = "auto";  // SONDE_MANAGED: resident, faults or auto (managed.h)
   bool userfaultfd = true;       // SONDE_USERFAULTFD=0: do without it
+  int64_t thrashingLapseMs = 5;  // SONDE_THRASHING_LAPSE_MS: pages that move again within it may be thrashing
+  int64_t accessCounters = -1;   // SONDE_ACCESS_COUNTERS: threshold of all devices; -1: as their models say
 };
 
 // Read once, at first use.

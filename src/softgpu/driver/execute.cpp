@@ -330,7 +330,7 @@ void execute(Stream& stream, Command& command) {
   // After a sticky error the device does nothing more; what only marks
   // progress still happens, so that nobody waits for ever.
   const bool broken = stream.context()->error() != CUDA_SUCCESS;
-  if (memory::ManagedMemory::get().inUse()) managed::beforeWork(*stream.context()->device(), command);
+  const managed::Work managedWork(*stream.context()->device(), command);
   switch (command.kind) {
     case CommandKind::kernel:
       if (!broken) runKernel(stream, command);
@@ -363,6 +363,9 @@ void execute(Stream& stream, Command& command) {
     case CommandKind::prefetch:
       if (!broken)
         memory::ManagedMemory::get().prefetch(command.prefetch.address, command.prefetch.bytes, command.prefetch.to);
+      break;
+    case CommandKind::attach:
+      memory::ManagedMemory::get().attach(command.prefetch.address, command.prefetch.attach, stream.id());
       break;
     case CommandKind::marker:
     case CommandKind::wait: break;

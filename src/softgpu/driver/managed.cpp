@@ -33,6 +33,15 @@ bool threadRuns = false;
 sem_t waiting;
 
 void activate() {
+  for (int i = 0; Device* d = Driver::get().device(i); i++) {
+    const int64_t asked = environment().accessCounters;
+    ManagedMemory::get().setDevice(
+        d->ordinal,
+        {d->model.concurrentManaged, asked >= 0 ? static_cast<uint32_t>(asked) : d->model.accessCounterThreshold});
+  }
+  memory::ThrashingLimits limits;
+  limits.lapseNs = static_cast<uint64_t>(environment().thrashingLapseMs) * 1'000'000;
+  ManagedMemory::get().setThrashing(limits);
   exec::prepareThreadForFaults();
   exec::reassertFaultHandlers();
   exec::setFaultHook([](uint64_t address, bool write, uint64_t pc, int device) {
@@ -75,13 +84,17 @@ uint64_t extent(uint64_t width, uint64_t height, uint64_t pitch, uint64_t depth,
 
 }  // namespace
 
-void beforeAllocation() {
-  if (environment().managed != "faults" || ManagedMemory::get().active()) return;
+void beforeAllocation(const Device& device) {
+  // The program may have put a handler of its own in front of ours meanwhile.
+  if (ManagedMemory::get().active()) exec::reassertFaultHandlers();
+  const std::string& how = environment().managed;
+  if (ManagedMemory::get().active() || how == "resident" || (how == "auto" && device.model.concurrentManaged)) return;
   std::lock_guard lock(mutex());
   activate();
 }
 
-void beforeWork(Device& device, const Command& command) {
+Work::Work(Device& device, const Command& command) {
+  if (!ManagedMemory::get().inUse()) return;
   if (command.kind != CommandKind::kernel && command.kind != CommandKind::copy && command.kind != CommandKind::set &&
       command.kind != CommandKind::prefetch && command.kind != CommandKind::memoryOp)
     return;
@@ -89,6 +102,7 @@ void beforeWork(Device& device, const Command& command) {
   auto& allocator = memory::Allocator::get();
   const uint64_t capacity = allocator.capacity(device.ordinal), used = allocator.used(device.ordinal);
   ManagedMemory::get().beforeDeviceWork(device.ordinal, capacity > used ? capacity - used : 0);
+  device_ = static_cast<int>(device.ordinal);
   if (command.kind == CommandKind::copy) {
     const CopyPlan& p = command.copy;
     if (p.bytes() == 0) return;
@@ -99,6 +113,36 @@ void beforeWork(Device& device, const Command& command) {
     if (p.width == 0 || p.height == 0) return;
     touch(p.to, extent(p.width * p.elementBytes, p.height, p.pitch, 1, 0), true, p.kind, device.ordinal);
   }
+}
+
+Work::~Work() {
+  if (device_ >= 0) ManagedMemory::get().afterDeviceWork(static_cast<uint32_t>(device_));
+}
+
+void launching(const Stream& stream) {
+  ManagedMemory::get().launching(stream.context()->device()->ordinal, stream.id(), stream.context()->uid());
+}
+
+void waited(Stream& stream, uint64_t place) {
+  Context& context = *stream.context();
+  auto& pages = ManagedMemory::get();
+  if (concernsLaunches(*context.device())) {
+    pages.waited(stream.id(), place);
+    // What the stream ordered itself after has come to its end as well.
+    if (stream.role() == Stream::Role::legacyDefault) {
+      std::lock_guard lock(context.order);
+      for (auto& other : context.blockingStreams)
+        if (other->idle()) pages.waited(other->id(), other->completed());
+    } else if (stream.blocking()) {
+      pages.waited(context.legacy()->id(), stream.lastLegacyWait);
+    }
+  }
+  afterWait();
+}
+
+void waited(const Context& context) {
+  if (concernsLaunches(*context.device())) ManagedMemory::get().waitedForContext(context.uid());
+  afterWait();
 }
 
 void afterWait() {

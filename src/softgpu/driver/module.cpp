@@ -143,7 +143,7 @@ CUresult Module::placeGlobals() {
       total += std::max<uint64_t>(1, globals[i].bytes);
     }
     if (total == 0) continue;
-    if (isManaged) managed::beforeAllocation();
+    if (isManaged) managed::beforeAllocation(*context_->device());
     memory::Allocation request;
     request.bytes = total;
     request.kind = isManaged ? memory::Kind::managedStatic : memory::Kind::deviceStatic;

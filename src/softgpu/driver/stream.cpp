@@ -9,6 +9,7 @@
 
 #include "platform/clock.h"
 #include "softgpu/driver/driver.h"
+#include "softgpu/driver/managed.h"
 #include "softgpu/driver/tools.h"
 
 namespace sonde::softgpu::driver {
@@ -195,9 +196,9 @@ void Stream::waitFor(uint64_t sequence) {
   hostWaiters_--;
 }
 
-uint64_t submit(Stream& stream, Command* command) {
-  if (command->correlationId == 0) command->correlationId = currentCorrelation();
-  announce(stream, *command);
+namespace {
+
+uint64_t appendInOrder(Stream& stream, Command* command) {
   if (!stream.blocking()) return stream.append(command);
   Context& context = *stream.context();
   std::lock_guard lock(context.order);
@@ -219,6 +220,20 @@ uint64_t submit(Stream& stream, Command* command) {
     }
   }
   return stream.append(command);
+}
+
+}  // namespace
+
+uint64_t submit(Stream& stream, Command* command) {
+  if (command->correlationId == 0) command->correlationId = currentCorrelation();
+  announce(stream, *command);
+  if (command->kind == CommandKind::kernel && managed::concernsLaunches(*stream.context()->device())) {
+    managed::launching(stream);
+    const uint64_t place = appendInOrder(stream, command);
+    memory::ManagedMemory::get().launched(stream.id(), place);
+    return place;
+  }
+  return appendInOrder(stream, command);
 }
 
 // -------------------------------------------------------------- scheduler --

@@ -32,21 +32,25 @@ thread_local bool faultWrite = false;
 }
 
 // A handler that came after this one and calls it for what it does not know
-// would be called again from here, for ever.
-thread_local bool chaining = false;
+// would be called again from here, for ever. Such a call is about the same
+// signal frame, further down its stack. A handler may also leave with a jump, so
+// that nothing can be reset after it; the next signal, on the same frame by
+// chance, then starts where this one did.
+struct Chained {
+  void* context;
+  uintptr_t depth;
+};
+thread_local Chained chained = {nullptr, 0};
 
-void chain(int number, siginfo_t* info, void* context) {
+void chain(int number, siginfo_t* info, void* context, uintptr_t depth) {
   const struct sigaction& previous = number == SIGSEGV ? previousSegv : previousBus;
-  if (chaining) {
+  if (context == chained.context && depth < chained.depth) {
     struct sigaction fatal{};
     fatal.sa_handler = SIG_DFL;
     sigaction(number, &fatal, nullptr);
     return;
   }
-  struct Mark {
-    Mark() { chaining = true; }
-    ~Mark() { chaining = false; }
-  } const mark;
+  chained = {context, depth};
   if (previous.sa_flags & SA_SIGINFO) {
     previous.sa_sigaction(number, info, context);
     return;
@@ -86,7 +90,7 @@ void onFault(int number, siginfo_t* info, void* context) {
     errno = savedErrno;
     return;
   }
-  chain(number, info, context);
+  chain(number, info, context, reinterpret_cast<uintptr_t>(__builtin_frame_address(0)));
   errno = savedErrno;
 }
 

@@ -20,6 +20,8 @@ uint64_t alignUp(uint64_t value, uint64_t align) { return (value + align - 1) & 
 
 bool bothViews(Kind kind) { return kind == Kind::pinned || kind == Kind::managed || kind == Kind::managedStatic; }
 bool onDevice(Kind kind) { return kind == Kind::device || kind == Kind::deviceStatic; }
+constexpr uint32_t kAttachHost = 2;  // CU_MEM_ATTACH_HOST
+
 bool isManaged(Kind kind) { return kind == Kind::managed || kind == Kind::managedStatic; }
 
 // Managed pages need not all be on a device at once: what fits on the device
@@ -146,7 +148,9 @@ AllocError Allocator::allocate(Allocation& request, uint64_t align) {
     return AllocError::outOfMemory;
   }
   // Module variables get a residence when their initial values are there.
-  if (request.kind == Kind::managed && !ManagedMemory::get().add(range.address, request.bytes, false)) {
+  if (request.kind == Kind::managed &&
+      !ManagedMemory::get().add(range.address, request.bytes, false,
+                                request.flags == kAttachHost ? Attach::host : Attach::global)) {
     unmapPages(range.address, pages, request.kind);
     giveRange(range);
     return AllocError::outOfMemory;

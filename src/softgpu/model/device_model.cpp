@@ -188,7 +188,11 @@ DeviceModel parseModel(const std::string& text, const std::string& origin) {
   readCache(r.find("l2"), origin, "l2", m.l2);
   r.integer("schedulers_per_sm", m.schedulersPerSm, 1, 16);
   r.boolean("unified_memory", m.unifiedMemory);
-  r.boolean("pageable_access", m.pageableAccess);
+  r.boolean("concurrent_managed_access", m.concurrentManaged);
+  r.integer("access_counter_threshold", m.accessCounterThreshold, 0, 1 << 30);
+  bool pageable = false;
+  r.boolean("pageable_access", pageable);
+  if (pageable) r.fail("pageable_access", "must be false: the software GPU does not reach memory of malloc");
   r.boolean("concurrent_kernels", m.concurrentKernels);
   if (const json* clocks = r.find("clocks")) {
     Reader c(*clocks, origin, "clocks.");

@@ -31,7 +31,9 @@ struct DeviceModel {
   uint64_t constantBytes = 65536;
   Cache l1, l2;
   uint32_t schedulersPerSm = 4;
-  bool unifiedMemory = true, pageableAccess = false, concurrentKernels = true;
+  bool unifiedMemory = true, concurrentKernels = true;
+  bool concurrentManaged = true;        // kernels can fault on managed memory (since Pascal)
+  uint32_t accessCounterThreshold = 0;  // touches from afar before managed pages migrate; 0: never
   uint32_t baseClockMHz = 1095, boostClockMHz = 1980, idleClockMHz = 345, memoryClockMHz = 2619;
   std::map<int, int64_t> attributes;  // CUdevice_attribute values that the fields above do not give
   std::map<std::string, double> facts;

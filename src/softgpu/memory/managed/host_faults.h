@@ -20,7 +20,8 @@ class HostFaults {
   // Both run on the answering thread.
   struct Client {
     bool (*wantsPc)();
-    // Gives the page to the CPU; the thread goes on when it returns.
+    // Gives the page to the CPU, or takes away the right to it; the thread tries
+    // again when it returns.
     void (*fault)(uint64_t address, bool write, uint64_t pc);
   };
 

@@ -43,15 +43,18 @@ ManagedMemory::Region* ManagedMemory::find(uint64_t address) {
   return address < it->second.end() ? &it->second : nullptr;
 }
 
-bool ManagedMemory::add(uint64_t address, uint64_t bytes, bool populated) {
+bool ManagedMemory::add(uint64_t address, uint64_t bytes, bool populated, Attach attach) {
   Region r;
+  r.attach = attach;
+  r.bytes = bytes;
   r.address = address / kPage * kPage;
   r.pages = (address + bytes - r.address + kPage - 1) / kPage;
   r.page.reset(new (std::nothrow) ManagedPage[r.pages]);
   r.chunk.reset(new (std::nothrow) Chunk[r.end() / kBig - r.address / kBig + 1]);
   const uint64_t blocks = r.end() / kBlock - r.address / kBlock + 1;
   r.lastUse.reset(new (std::nothrow) uint64_t[blocks]());
-  if (!r.page || !r.chunk || !r.lastUse) return false;
+  r.touches.reset(new (std::nothrow) uint32_t[blocks]());
+  if (!r.page || !r.chunk || !r.lastUse || !r.touches) return false;
   // The allocator maps both views readable and writable.
   for (uint64_t p = 0; p < r.pages; p++) {
     ManagedPage& page = r.page[p];
@@ -110,25 +113,34 @@ void ManagedMemory::answerHostFault(uint64_t address, bool write, uint64_t pc) {
       }
     }
   }
-  onFault(address, write, pc, -1);
+  if (onFault(address, write, pc, -1)) return;
+  // The CPU may not: the next try is a SIGSEGV of the thread, with the right
+  // address, and EFAULT in a system call.
+  std::lock_guard lock(lock_);
+  Region* r = find(address);
+  if (!r || !closedToCpu(*r)) return;
+  r->shut = true;
+  mprotect(reinterpret_cast<void*>(address), kPage, PROT_NONE);
 }
 
 // ------------------------------------------------------------------ rights --
 
-// The device view is one for all devices: beforeDeviceWork closes it for pages
-// that are another's.
-void ManagedMemory::rightsOf(const ManagedPage& page, uint8_t& host, uint8_t& device) {
+// The device view is one for all devices: it is open for those that have work
+// under way (viewMask_).
+void ManagedMemory::rightsOf(const ManagedPage& page, uint8_t& host, uint8_t& device) const {
   host = device = 0;
   if (page.home == 0) return;
   const bool duplicated = page.copies != 0;
   const uint8_t owner = duplicated ? 1 : 3;
   if (page.home == kCpu + 1)
     host = owner;
-  else
+  else if (viewMask_ >> (page.home - 1) & 1)
     device = owner;
   if (page.copies & 1u) host = 1;
-  if (page.copies & ~1u) device = 1;
-  if (page.home == kCpu + 1 && !duplicated && (page.remote & ~1u) != 0) device = 3;
+  if (page.copies & viewMask_) device |= 1;
+  if (duplicated) return;
+  for (uint32_t remote = page.remote & viewMask_; remote != 0; remote &= remote - 1)
+    if (page.counted || !counts(page, static_cast<Processor>(__builtin_ctz(remote)))) device = 3;
 }
 
 void ManagedMemory::applyView(Region& r, uint64_t first, uint64_t end, bool host) {
@@ -180,7 +192,9 @@ void ManagedMemory::place(ManagedPage& page, Processor to, bool write) {
     if (page.residentOn(who)) resident(who, -1);
   page.home = to + 1;
   page.copies = 0;
-  page.remote = to == kCpu ? page.accessedBy : 0;
+  // Devices reach each other's memory; the CPU does not reach theirs.
+  page.remote = page.readMostly ? 0 : page.accessedBy & ~1u & ~(1u << to);
+  page.counted = false;
   if (to != kCpu) resident(to, 1);
 }
 

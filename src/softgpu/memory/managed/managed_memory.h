@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "platform/tools_api.h"
 #include "softgpu/memory/managed/host_faults.h"
@@ -50,9 +51,23 @@ struct ManagedPage {
   uint32_t accessedBy = 0;                   // one bit per Processor
   uint32_t remote = 0;                       // one bit per Processor that maps the page where it is
   uint8_t hostRights = 0, deviceRights = 0;  // in force: 0 none, 1 read, 3 read and write
+  bool counted = false;                      // a remote access of the work under way was counted
 
   bool residentOn(Processor p) const { return home == p + 1 || (copies >> p & 1) != 0; }
 };
+
+// What managed memory must know of a device.
+struct ManagedDevice {
+  // False: its kernels cannot fault. What they may use is moved to it when they
+  // are launched, and is closed to the CPU until the program has waited for them.
+  bool concurrent = true;
+  // Touches of remotely mapped pages in one 2 MiB block (each 4 KiB page once in
+  // each kernel, copy or set) after which they migrate; 0: never.
+  uint32_t accessThreshold = 0;
+};
+
+// Who may use a managed allocation on a device that is not concurrent.
+enum class Attach : uint8_t { global, host, single };
 
 // When a 64 KiB region counts as thrashing. Time is real time.
 struct ThrashingLimits {
@@ -78,16 +93,29 @@ class ManagedMemory {
 
   // A managed allocation came; false: no memory for its page table.
   // `populated`: its pages hold data, on the CPU's side.
-  bool add(uint64_t address, uint64_t bytes, bool populated);
+  bool add(uint64_t address, uint64_t bytes, bool populated, Attach attach = Attach::global);
   void remove(uint64_t address);
 
   // An access by the host (address in the host view) or a device (address in
   // the device view) faulted. True: try it again. Async-signal-safe.
   bool onFault(uint64_t address, bool write, uint64_t pc, int device);
 
-  // Before work on a device starts: managed pages of other devices are closed
-  // to it, and at most `room` bytes of managed pages may be on it.
+  void setDevice(uint32_t device, const ManagedDevice& what);
+  // Around each piece of work on a device: managed pages of devices without work
+  // are closed to it, and at most `room` bytes of managed pages may be on it.
   void beforeDeviceWork(uint32_t device, uint64_t room);
+  void afterDeviceWork(uint32_t device);
+
+  // Devices that are not concurrent (managed/attach.cpp). A kernel is about to
+  // be enqueued; its stream and context by their ids.
+  void launching(uint32_t device, uint32_t stream, uint32_t context);
+  void launched(uint32_t stream, uint64_t place);
+  // The program has waited for a stream up to this place, or for all of a context.
+  void waited(uint32_t stream, uint64_t place);
+  void waitedForContext(uint32_t context);
+  // False: no allocation starts at this address or its size is another (0: any).
+  bool attachable(uint64_t address, uint64_t bytes);
+  void attach(uint64_t address, Attach attach, uint32_t stream);
   // A copy or set of the driver is about to touch these bytes on a device:
   // faults as the device's, 64 pages a batch, without taking signals.
   void touch(uint64_t address, uint64_t bytes, bool write, uint32_t device);
@@ -123,8 +151,13 @@ class ManagedMemory {
     bool pinned = false;
   };
   struct Region {
-    uint64_t address = 0, pages = 0;
+    uint64_t address = 0, pages = 0, bytes = 0;
     bool watched = false;  // the host view's pages are handed out by hostFaults_
+    Attach attach = Attach::global;
+    uint32_t attachStream = 0;            // of Attach::single
+    bool counted = false;                 // a page of it is
+    bool shut = false;                    // pages of the host view were protected against the CPU
+    std::unique_ptr<uint32_t[]> touches;  // by 2 MiB block: counted remote accesses
     std::unique_ptr<ManagedPage[]> page;
     std::unique_ptr<Chunk[]> chunk;       // by kBig of address / kBig - address(0) / kBig
     std::unique_ptr<uint64_t[]> lastUse;  // by 2 MiB block, for eviction
@@ -144,18 +177,35 @@ class ManagedMemory {
     bool write;
   };
 
+  // A stream with kernels on a device that is not concurrent, for which the
+  // program has not waited yet.
+  struct Busy {
+    uint32_t stream, context;
+    uint64_t place;
+  };
+
   Region* find(uint64_t address);
   void answerHostFault(uint64_t address, bool write, uint64_t pc);
-  static void rightsOf(const ManagedPage& page, uint8_t& host, uint8_t& device);
+  void rightsOf(const ManagedPage& page, uint8_t& host, uint8_t& device) const;
+  bool closedToCpu(const Region& r) const;
+  bool visibleTo(const Region& r) const;
+  void reopen();
+  // The page is mapped by `who` from elsewhere and its accesses are counted.
+  bool counts(const ManagedPage& page, Processor who) const {
+    return traits_[who].accessThreshold != 0 && (page.remote & page.accessedBy & 1u << who) != 0 && page.copies == 0 &&
+           page.preferred == 0 && page.home != who + 1;
+  }
+  void countTouches(Region& r, uint64_t first, uint64_t end, Processor who);
+  void announceRemote(const Region& r, uint64_t first, uint64_t end, uint32_t cause);
   void apply(Region& r, uint64_t first, uint64_t end, bool hostFirst);
   void applyView(Region& r, uint64_t first, uint64_t end, bool host);
   void grow(const Region& r, Processor p, uint64_t& first, uint64_t& end, uint64_t faultFirst, uint64_t faultEnd) const;
-  void move(Region& r, uint64_t first, uint64_t end, const Move& m);
+  bool move(Region& r, uint64_t first, uint64_t end, const Move& m);
   void place(ManagedPage& page, Processor to, bool write);
   void handle(Region& r, uint64_t first, uint64_t end, bool write, Processor p, uint64_t pc, uint32_t faultsPerPage,
               uint64_t& throttle);
   bool judge(Region& r, uint64_t p, Processor who, uint64_t now, uint64_t& throttle);
-  void makeRoom(Processor p, uint64_t pages, const Region& keep, uint64_t keepBlock);
+  bool makeRoom(Processor p, uint64_t pages, const Region& keep, uint64_t keepBlock);
   void resident(Processor p, int64_t pages) {
     resident_[p] = static_cast<uint64_t>(static_cast<int64_t>(resident_[p]) + pages);
   }
@@ -173,6 +223,10 @@ class ManagedMemory {
   std::array<uint64_t, kMaxManagedDevices + 1> room_;        // pages
   uint64_t useCount_ = 0;
   std::atomic<uint32_t> lastDevice_{0};
+  uint32_t viewMask_ = ~1u;                                   // Processors the device view is open for
+  std::array<uint32_t, kMaxManagedDevices + 1> running_{};    // pieces of work under way
+  std::array<ManagedDevice, kMaxManagedDevices + 1> traits_;  // by Processor
+  std::vector<Busy> busy_;
   ThrashingLimits limits_;
 
   static constexpr size_t kRing = 16384;

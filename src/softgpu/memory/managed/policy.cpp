@@ -10,34 +10,15 @@
 
 #include "platform/clock.h"
 #include "softgpu/memory/address_space.h"
+#include "softgpu/memory/managed/events.h"
 #include "softgpu/memory/managed/managed_memory.h"
 
 namespace sonde::softgpu::memory {
 namespace {
 
-// CUpti_ActivityUnifiedMemoryCounterKind
-enum : uint32_t {
-  kHtoD = 1,
-  kDtoH = 2,
-  kCpuFault = 3,
-  kGpuFault = 4,
-  kThrashing = 5,
-  kThrottling = 6,
-  kRemoteMap = 7,
-  kDtoD = 8
-};
-// CUpti_ActivityUnifiedMemoryMigrationCause
-enum : uint32_t { kUser = 1, kCoherence = 2, kPrefetch = 3, kEviction = 4 };
-// CUpti_ActivityUnifiedMemoryRemoteMapCause
-enum : uint32_t { kMapThrashing = 2, kMapPolicy = 3, kMapOutOfMemory = 4 };
-// CUPTI_ACTIVITY_FLAG_THRASHING_IN_CPU, …_THROTTLING_IN_CPU
-constexpr uint32_t kInCpu = 1;
-
 constexpr uint64_t kDensityPercent = 51;  // more than this: the whole subtree comes
 constexpr uint64_t kBatchPages = 64;      // pages in a batch of a device's faults …
 constexpr uint32_t kBatchRepeats = 4;     // … each of them reported by this many units
-
-uint64_t now() { return platform::nowNs(); }
 
 void sleepFor(uint64_t ns) {
   timespec t{static_cast<time_t>(ns / 1000000000u), static_cast<long>(ns % 1000000000u)};
@@ -62,12 +43,13 @@ void ManagedMemory::grow(const Region& r, Processor p, uint64_t& first, uint64_t
   }
 }
 
-// Pages of [first, end) that are not on m.to go there.
-void ManagedMemory::move(Region& r, uint64_t first, uint64_t end, const Move& m) {
+// Pages of [first, end) that are not on m.to go there. False: m.to has no room
+// for them, and nothing was moved.
+bool ManagedMemory::move(Region& r, uint64_t first, uint64_t end, const Move& m) {
   if (m.to != kCpu) {
     uint64_t need = 0;
     for (uint64_t p = first; p < end; p++) need += !r.page[p].residentOn(m.to);
-    makeRoom(m.to, need, r, r.blockOf(first));
+    if (!makeRoom(m.to, need, r, r.blockOf(first))) return false;
   }
   const uint64_t start = now();
   const size_t firstEvent = ringCount_;
@@ -91,6 +73,7 @@ void ManagedMemory::move(Region& r, uint64_t first, uint64_t end, const Move& m)
     } while (p < end && r.page[p].home == from && causeOf(p) == cause && r.blockOf(p) == block &&
              !(r.page[p].residentOn(m.to) && (!m.write || r.page[p].copies == 0)) &&
              (from != 0 && !r.page[p].residentOn(m.to)) == transfers);
+    if (r.page[runStart].remote != 0) announceRemote(r, runStart, p, kMapPolicy);
     if (!transfers) continue;
     const uint32_t kind = from == kCpu + 1 ? kHtoD : m.to == kCpu ? kDtoH : kDtoD;
     const uint64_t bytes = (p - runStart) * kPage;
@@ -109,49 +92,7 @@ void ManagedMemory::move(Region& r, uint64_t first, uint64_t end, const Move& m)
     at = std::max(at + 1, start + took * done / std::max<uint64_t>(moved, 1));
     e.end = at;
   }
-}
-
-// Evicts the block that was used longest ago, until `pages` more fit.
-void ManagedMemory::makeRoom(Processor p, uint64_t pages, const Region& keep, uint64_t keepBlock) {
-  while (resident_[p] + pages > room_[p]) {
-    Region* victim = nullptr;
-    uint64_t victimPage = 0, oldest = ~uint64_t{0};
-    for (auto& [address, r] : regions_)
-      for (uint64_t at = 0; at < r.pages; at = r.alignedEnd(at, kBlock)) {
-        const uint64_t block = r.blockOf(at);
-        if (r.lastUse[block] >= oldest || (&r == &keep && block == keepBlock)) continue;
-        const uint64_t to = r.alignedEnd(at, kBlock);
-        if (std::any_of(&r.page[at], &r.page[to], [&](const ManagedPage& page) { return page.residentOn(p); })) {
-          victim = &r;
-          victimPage = at;
-          oldest = r.lastUse[block];
-        }
-      }
-    if (!victim) return;  // the block at hand alone is larger than the device
-    const uint64_t to = victim->alignedEnd(victimPage, kBlock);
-    const uint64_t start = now();
-    for (uint64_t at = victimPage; at < to;) {
-      const uint64_t from = at;
-      while (at < to && victim->page[at].home == p + 1) {
-        ManagedPage& page = victim->page[at++];
-        place(page, kCpu, true);
-      }
-      if (at > from) emit(kDtoH, (at - from) * kPage, start, now(), victim->addressOf(from), p, kCpu, kEviction);
-      while (at < to && victim->page[at].home != p + 1) {
-        ManagedPage& page = victim->page[at++];
-        if ((page.copies >> p & 1) == 0) continue;
-        page.copies &= ~(1u << p);
-        resident(p, -1);
-      }
-    }
-    apply(*victim, victimPage, to, false);
-  }
-}
-
-void ManagedMemory::mapRemotely(Region& r, uint64_t first, uint64_t end, Processor who, uint32_t cause) {
-  for (uint64_t p = first; p < end; p++) r.page[p].remote |= 1u << who;
-  apply(r, first, end, false);
-  emit(kRemoteMap, (end - first) * kPage, now(), 0, r.addressOf(first), kCpu, who, cause);
+  return true;
 }
 
 // Counts a migration of the 64 KiB around page p to `who`. True: the region is
@@ -203,12 +144,16 @@ void ManagedMemory::handle(Region& r, uint64_t first, uint64_t end, bool write, 
   Move m{who, first, end, kCoherence, kPrefetch, write};
   const ManagedPage& page = r.page[first];
   uint64_t from = r.alignedFirst(first, kBig), to = r.alignedEnd(end - 1, kBig);
-  const bool preferCpu = page.preferred == kCpu + 1;
-  if (gpu && (pinned || preferCpu)) {
-    // The page stays with (or comes to) the CPU and the device reaches over.
-    m.to = kCpu;
+  const bool elsewhere = page.preferred != 0 && page.preferred != who + 1 && (write || !page.readMostly);
+  if (gpu && (pinned || elsewhere)) {
+    // The page stays with (or comes to) the CPU, or the device that it is to be
+    // on, and this device reaches over.
+    m.to = pinned ? kCpu : static_cast<Processor>(page.preferred - 1);
     m.write = true;
-    move(r, from, to, m);
+    if (!move(r, from, to, m)) {
+      m.to = kCpu;
+      move(r, from, to, m);
+    }
     mapRemotely(r, from, to, who, pinned ? kMapThrashing : kMapPolicy);
   } else {
     if (write && page.copies != 0) {
@@ -236,7 +181,15 @@ void ManagedMemory::handle(Region& r, uint64_t first, uint64_t end, bool write, 
       while (p < to && stays(p)) p++;
       const uint64_t runStart = p;
       while (p < to && !stays(p)) p++;
-      if (p > runStart) move(r, runStart, p, m);
+      if (p > runStart && !move(r, runStart, p, m) && runStart <= first && first < p && !move(r, first, end, m)) {
+        // Nothing is left to evict: the device reaches over. No move, no thrashing.
+        uint64_t reach = end;
+        while (reach < r.alignedEnd(end - 1, kBig) && r.page[reach].home <= kCpu + 1) reach++;
+        m.to = kCpu;
+        move(r, first, reach, m);
+        mapRemotely(r, first, reach, who, kMapOutOfMemory);
+        r.chunkOf(first).moves = 0;
+      }
     }
   }
   if (gpu && faultEvent > 0 && (eventKinds() >> kGpuFault & 1)) {
@@ -263,7 +216,15 @@ bool ManagedMemory::onFault(uint64_t address, bool write, uint64_t pc, int devic
     const uint8_t rights = onDevice ? r->page[page].deviceRights : r->page[page].hostRights;
     // Another thread's fault may have brought the page already.
     if ((rights & (write ? 2 : 1)) != 0) return true;
-    handle(*r, page, page + 1, write, who, pc, 1, throttle);
+    if (onDevice ? !traits_[who].concurrent && !visibleTo(*r) : closedToCpu(*r)) return false;
+    if (onDevice && counts(r->page[page], who) && !r->page[page].counted)
+      countTouches(*r, page, page + 1, who);
+    else
+      handle(*r, page, page + 1, write, who, pc, 1, throttle);
+    if (onDevice && (viewMask_ >> who & 1) == 0) {  // work that was not announced
+      viewMask_ |= 1u << who;
+      applyView(*r, 0, r->pages, false);
+    }
   }
   if (throttle) {
     const uint64_t start = now();
@@ -273,31 +234,6 @@ bool ManagedMemory::onFault(uint64_t address, bool write, uint64_t pc, int devic
          who == kCpu ? kInCpu : 0);
   }
   return true;
-}
-
-void ManagedMemory::beforeDeviceWork(uint32_t device, uint64_t room) {
-  if (!active() || device >= kMaxManagedDevices) return;
-  std::lock_guard lock(lock_);
-  room_[processorOfDevice(device)] = room / kPage;
-  const bool other = lastDevice_.exchange(device, std::memory_order_relaxed) != device;
-  if (!other) return;
-  // Closing the device view here makes this device fault on what others hold.
-  const Processor me = processorOfDevice(device);
-  const AddressSpace& space = AddressSpace::get();
-  for (auto& [address, r] : regions_)
-    for (uint64_t p = 0; p < r.pages; p++) {
-      ManagedPage& page = r.page[p];
-      const bool mine = page.residentOn(me) || (page.remote >> me & 1) != 0;
-      uint8_t host, rights;
-      rightsOf(page, host, rights);
-      if (!mine) rights = 0;
-      if (page.deviceRights == rights) continue;
-      page.deviceRights = rights;
-      mprotect(space.deviceView(r.addressOf(p)), kPage,
-               rights == 3   ? PROT_READ | PROT_WRITE
-               : rights == 1 ? PROT_READ
-                             : PROT_NONE);
-    }
 }
 
 void ManagedMemory::touch(uint64_t address, uint64_t bytes, bool write, uint32_t device) {
@@ -315,8 +251,15 @@ void ManagedMemory::touch(uint64_t address, uint64_t bytes, bool write, uint32_t
       p++;
       continue;
     }
+    if (counts(r->page[p], who) && !r->page[p].counted) {
+      countTouches(*r, p, p + 1, who);
+      p++;
+      continue;
+    }
     uint64_t to = p, limit = std::min(end, r->alignedEnd(p, kBlock));
-    while (to < limit && to - p < kBatchPages && !(r->page[to].deviceRights & needed)) to++;
+    while (to < limit && to - p < kBatchPages && !(r->page[to].deviceRights & needed) && !counts(r->page[to], who))
+      to++;
+    if (to == p) to++;
     uint64_t throttle = 0;
     handle(*r, p, to, write, who, 0, kBatchRepeats, throttle);
     p = to;
@@ -352,7 +295,10 @@ void ManagedMemory::advise(uint64_t address, uint64_t bytes, Advice advice, Proc
   for (uint64_t p = first; p < end; p++) {
     ManagedPage& page = r->page[p];
     switch (advice) {
-      case Advice::setReadMostly: page.readMostly = true; break;
+      case Advice::setReadMostly:
+        page.readMostly = true;
+        page.remote = 0;  // copies instead
+        break;
       case Advice::unsetReadMostly:
         page.readMostly = false;
         if (page.copies != 0) place(page, static_cast<Processor>(page.home - 1), true);
@@ -368,10 +314,14 @@ void ManagedMemory::advise(uint64_t address, uint64_t bytes, Advice advice, Proc
   }
   if (!active()) return;
   if (advice == Advice::setAccessedBy && processor != kCpu) {
+    auto reaches = [&](uint64_t p, uint8_t home) {
+      const ManagedPage& page = r->page[p];
+      return page.home == home && home != 0 && home != processor + 1 && !page.readMostly;
+    };
     for (uint64_t p = first; p < end;) {
-      while (p < end && r->page[p].home != kCpu + 1) p++;
+      while (p < end && !reaches(p, r->page[p].home)) p++;
       const uint64_t from = p;
-      while (p < end && r->page[p].home == kCpu + 1) p++;
+      while (p < end && reaches(p, r->page[from].home)) p++;
       if (p > from) mapRemotely(*r, from, p, processor, kMapPolicy);
     }
   }
@@ -381,6 +331,7 @@ void ManagedMemory::advise(uint64_t address, uint64_t bytes, Advice advice, Proc
 void ManagedMemory::returnAllToCpu() {
   if (!active()) return;
   std::lock_guard lock(lock_);
+  if (std::all_of(resident_.begin() + 1, resident_.end(), [](uint64_t pages) { return pages == 0; })) return;
   for (auto& [address, r] : regions_)
     for (uint64_t p = 0; p < r.pages; p = r.alignedEnd(p, kBlock))
       move(r, p, r.alignedEnd(p, kBlock), {kCpu, 0, 0, kCoherence, kPrefetch, true});
