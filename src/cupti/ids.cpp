@@ -123,9 +123,11 @@ CUptiResult CUPTIAPI cuptiGetAutoBoostState(CUcontext context, CUpti_ActivityAut
   }
   CUpti_ActivityAutoBoostState answer{};
   answer.pid = CUPTI_AUTO_BOOST_INVALID_CLIENT_PID;
-  if (platform->autoBoost == nullptr || platform->autoBoost(device, &answer.enabled, &answer.pid) != 0) {
-    return fail(CUPTI_ERROR_NOT_SUPPORTED, "device %u has no auto boost", device);
-  }
+  constexpr int32_t kNotSupported = 801;  // CUDA_ERROR_NOT_SUPPORTED
+  const int32_t error =
+      platform->autoBoost == nullptr ? kNotSupported : platform->autoBoost(device, &answer.enabled, &answer.pid);
+  if (error == kNotSupported) return fail(CUPTI_ERROR_NOT_SUPPORTED, "device %u has no auto boost", device);
+  if (error != 0) return fail(CUPTI_ERROR_UNKNOWN, "the state of auto boost could not be had (driver error %d)", error);
   *state = answer;
   return CUPTI_SUCCESS;
 }

@@ -352,9 +352,14 @@ typedef struct SondePlatform {
   const char* (*counterName)(uint32_t counter); /* NULL: past the last */
 
   int32_t (*clockInfo)(uint32_t device, SondeClockInfo* info);
+  /* `mode`: 1 base, 2 boost. ALREADY_ACQUIRED: there is a lock, whoever made
+   * it; it stays. Unlock frees what this process locked, and is 0 where that is
+   * nothing (or was freed by another hand since). */
   int32_t (*clockLock)(uint32_t device, uint32_t mode);
   int32_t (*clockUnlock)(uint32_t device);
+  /* A CUpti_ClockControl_Status; `ours`: the lock is of this process. */
   int32_t (*clockStatus)(uint32_t device, uint32_t* status, int* ours);
+  /* `pid`: who asked for that state of auto boost; 0: unknown or nobody. */
   int32_t (*autoBoost)(uint32_t device, uint32_t* enabled, uint32_t* pid);
 
   /* Counters of unified memory to report for a device: bit k for
@@ -376,6 +381,9 @@ typedef struct SondePlatform {
    * platform that has it spares the listener a list of its own; NULL: it has
    * not. The listener calls nothing of the platform from `visit`. */
   void (*pendingWork)(void (*visit)(void* self, const SondeWork* work), void* self);
+
+  /* Frees the lock of a device's clocks whoever made it. May be NULL. */
+  int32_t (*clockReset)(uint32_t device);
 } SondePlatform;
 
 typedef enum SondeInterest {

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -33,38 +34,95 @@ class Clocks : public ::testing::Test {
 TEST_F(Clocks, IdleUntilWorkComes) {
   ClockModel m(device, 0);
   EXPECT_EQ(device.idleClockMHz, m.sample(kSecond).smClockMHz);
+  EXPECT_EQ(device.memoryClockMHz / 4, m.sample(kSecond).memoryClockMHz);
   EXPECT_EQ(1u, m.sample(kSecond).throttleReasons);  // idle
-  EXPECT_GT(m.smClockMHz(kSecond), device.baseClockMHz);
-  m.workDone(kSecond + 1000, 1'000'000, 1900);
-  EXPECT_GT(m.sample(kSecond + 2000).smClockMHz, device.baseClockMHz);
+  EXPECT_EQ(35u, m.sample(kSecond).temperatureC);
+  EXPECT_EQ(30000u, m.sample(kSecond).powerMilliwatts);
+  EXPECT_EQ(device.boostClockMHz, m.smClockMHz(kSecond));  // cool: all there is
+  m.workStarted(kSecond);
+  m.workDone(kSecond + 1000);
+  EXPECT_EQ(device.boostClockMHz, m.sample(kSecond + 2000).smClockMHz);
+  EXPECT_EQ(device.memoryClockMHz, m.sample(kSecond + 2000).memoryClockMHz);
+  EXPECT_EQ(0u, m.sample(kSecond + 2000).throttleReasons);
   EXPECT_EQ(device.idleClockMHz, m.sample(3 * kSecond).smClockMHz);
+}
+
+// A kernel that runs for long is work while it runs, not only when it is done.
+TEST_F(Clocks, WorkUnderWayCounts) {
+  ClockModel m(device, 0);
+  m.smClockMHz(kSecond);
+  m.workStarted(kSecond);
+  m.workStarted(kSecond);
+  m.workDone(kSecond + 1);  // of two kernels at once one is left
+  const ClockSample s = m.sample(6 * kSecond);
+  // The load is 1 by now: the power limit costs a fifth of 885 MHz, and heat more.
+  EXPECT_EQ(4u, s.throttleReasons);  // power cap
+  EXPECT_LT(s.smClockMHz, 1980u - 177u + 15u);
+  EXPECT_GT(s.smClockMHz, device.baseClockMHz);
+  // 5 s of 20 s: 1 - e^-0.25 = 22 % of the way from 35 C to 90 C, for the clock it began with.
+  EXPECT_EQ(47u, s.temperatureC);
+  // 30 W + 270 W * clock / 1980 MHz.
+  EXPECT_EQ(static_cast<uint32_t>((30 + 270.0 * s.smClockMHz / 1980) * 1000), s.powerMilliwatts);
+  m.workDone(6 * kSecond);
+  EXPECT_LT(m.sample(6 * kSecond + kSecond / 2).powerMilliwatts, 31000u);  // ten time constants of the load later
+}
+
+// Minutes of full load on a badly cooled device: it slows itself down when it is
+// too hot, and is back when it has cooled.
+TEST_F(Clocks, HeatSlowsTheHardwareDown) {
+  device.facts["full_power_celsius"] = 120;
+  ClockModel m(device, 0);
+  uint64_t now = kSecond;
+  m.workStarted(now);
+  std::set<uint32_t> reasons, clocks;
+  uint32_t hottest = 0;
+  for (int i = 0; i < 1800; ++i) {
+    now += kSecond / 10;
+    clocks.insert(m.smClockMHz(now));
+    const ClockSample s = m.sample(now);
+    reasons.insert(s.throttleReasons);
+    hottest = std::max(hottest, s.temperatureC);
+    if (s.throttleReasons & 8) {
+      EXPECT_LE(s.smClockMHz, 990u);
+    }
+  }
+  EXPECT_TRUE(reasons.contains(4)) << "power cap";
+  EXPECT_TRUE(reasons.contains(4 | 8)) << "power cap and hardware slowdown";
+  EXPECT_GE(hottest, 85u);
+  EXPECT_LE(hottest, 86u);  // the slowdown works
+  EXPECT_GT(clocks.size(), 10u);
+  m.workDone(now);
+  EXPECT_EQ(1u, m.sample(now + 600 * kSecond).throttleReasons);
+  EXPECT_EQ(35u, m.sample(now + 600 * kSecond).temperatureC);
+  EXPECT_EQ(device.boostClockMHz, m.smClockMHz(now + 601 * kSecond));
 }
 
 TEST_F(Clocks, WorkHeatsAndSlowsDownUnlessLocked) {
   ClockModel m(device, 0);
   uint64_t now = kSecond;
   const uint32_t cool = m.smClockMHz(now);
+  m.workStarted(now);
   std::set<uint32_t> seen;
-  const uint32_t coldC = m.sample(now).temperatureC, coldW = m.sample(now).powerMilliwatts;
-  for (int i = 0; i < 300; ++i) {
-    const uint32_t mhz = m.smClockMHz(now);
-    seen.insert(mhz);
-    now += kSecond / 5;
-    m.workDone(now, 200'000'000ull * mhz / 1000, mhz);  // busy all the time
-  }
+  for (int i = 0; i < 300; ++i) seen.insert(m.smClockMHz(now += kSecond / 5));
   EXPECT_GT(seen.size(), 3u);
   EXPECT_LT(m.smClockMHz(now), cool);
-  EXPECT_GT(m.sample(now).temperatureC, coldC + 10);
-  EXPECT_GT(m.sample(now).powerMilliwatts, coldW);
   EXPECT_LE(m.sample(now).powerMilliwatts, m.sample(now).powerLimitMilliwatts);
-  ASSERT_EQ(ClockError::none, m.lock(ClockLock::base, &message)) << message;
-  seen.clear();
-  for (int i = 0; i < 50; ++i) {
-    seen.insert(m.smClockMHz(now));
-    now += kSecond / 5;
-    m.workDone(now, 300'000'000, 1000);
+  for (const auto& [lock, mhz] :
+       {std::pair(ClockLock::base, device.baseClockMHz), {ClockLock::boost, device.boostClockMHz}}) {
+    ASSERT_EQ(ClockError::none, m.lock(lock, &message)) << message;
+    seen.clear();
+    for (int i = 0; i < 50; ++i) seen.insert(m.smClockMHz(now += kSecond / 5));
+    EXPECT_EQ((std::set<uint32_t>{mhz}), seen);
+    EXPECT_EQ(2u, m.sample(now).throttleReasons);  // set clocks
+    ASSERT_EQ(ClockError::none, m.unlock(&message));
   }
-  EXPECT_EQ((std::set<uint32_t>{device.baseClockMHz}), seen);
+}
+
+TEST_F(Clocks, AFloorHoldsTheClockFromBelowAlone) {
+  ClockModel m(device, 0);
+  std::ofstream(m.statePath()) << "sonde-clocks 1 floor 1\n";
+  EXPECT_EQ(device.baseClockMHz, m.sample(kSecond).smClockMHz);  // idle
+  EXPECT_EQ(device.boostClockMHz, m.smClockMHz(kSecond));        // busy
 }
 
 TEST_F(Clocks, ALockIsSeenByOtherProcessesAndOutlivesItsMaker) {
@@ -86,7 +144,10 @@ TEST_F(Clocks, ALockIsSeenByOtherProcessesAndOutlivesItsMaker) {
   ClockModel other(device, 1);  // another device of the model has its own state
   ASSERT_EQ(ClockError::none, other.lockState(&lock, &owner, &message));
   EXPECT_EQ(ClockLock::none, lock);
-  ASSERT_EQ(ClockError::none, m.unlock(&message));
+  ASSERT_EQ(ClockError::none, m.unlock(&message));  // not ours
+  ASSERT_EQ(ClockError::none, m.lockState(&lock, &owner, &message));
+  EXPECT_EQ(ClockLock::boost, lock);
+  ASSERT_EQ(ClockError::none, m.reset(&message));
   ASSERT_EQ(ClockError::none, m.lockState(&lock, &owner, &message));
   EXPECT_EQ(ClockLock::none, lock);
 }
@@ -96,9 +157,13 @@ TEST_F(Clocks, RightsOfTheModel) {
   ClockModel user(device, 0);
   EXPECT_EQ(ClockError::notPermitted, user.lock(ClockLock::boost, &message));
   EXPECT_EQ(ClockError::none, user.lock(ClockLock::base, &message));
+  EXPECT_EQ(ClockError::taken, user.lock(ClockLock::boost, &message));  // a lock comes before rights
   device.strings["clock_control"] = "mig";
   ClockModel mig(device, 2);
   EXPECT_EQ(ClockError::notSupported, mig.lock(ClockLock::base, &message));
+  std::ofstream(mig.statePath()) << "sonde-clocks 1 base 1\n";
+  EXPECT_EQ(ClockError::taken, mig.lock(ClockLock::base, &message));
+  EXPECT_EQ(device.baseClockMHz, mig.smClockMHz(kSecond));
 }
 
 TEST_F(Clocks, ADamagedStateFileIsAnErrorThatNamesIt) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 
@@ -75,11 +76,12 @@ bool undoLock(const Gpu& gpu, bool software, int device, std::string* error) {
   if (software) {
     const auto find = gpu.driverFunction<SondeToolsGetPlatformFn>(SONDE_TOOLS_GET_PLATFORM_SYMBOL);
     const SondePlatform* platform = find != nullptr ? find(SONDE_TOOLS_ABI_VERSION) : nullptr;
-    if (platform == nullptr || platform->clockUnlock == nullptr) {
+    if (platform == nullptr || platform->size < offsetof(SondePlatform, clockReset) + sizeof platform->clockReset ||
+        platform->clockReset == nullptr) {
       *error = "the software GPU's driver is of another release";
       return false;
     }
-    const int32_t code = platform->clockUnlock(static_cast<uint32_t>(device));
+    const int32_t code = platform->clockReset(static_cast<uint32_t>(device));
     if (code != 0) *error = fmt::format("the clocks of device {} cannot be unlocked: driver error {}", device, code);
     return code == 0;
   }

@@ -15,10 +15,11 @@
 namespace sonde::core {
 
 // CUresult values that clock functions of a platform give.
-inline constexpr int32_t kDriverNotPermitted = 800, kDriverNotSupported = 801;
+inline constexpr int32_t kDriverAlreadyAcquired = 210, kDriverFileError = 304, kDriverNotPermitted = 800,
+                         kDriverNotSupported = 801;
 
-// One per process. Thread-safe: of threads that race for a lock one makes it,
-// and the others find it made.
+// One per process; the child of a fork owns nothing. Thread-safe: of threads
+// that race for a lock one makes it, and the others find it made.
 class ClockControl {
  public:
   struct Outcome {
@@ -30,9 +31,12 @@ class ClockControl {
   Outcome unlock();
 
  private:
+  bool owning() const;
+
   std::mutex mutex_;
   const SondePlatform* owner_ = nullptr;  // platform of the lock that is ours
   uint32_t device_ = 0;
+  int process_ = 0;  // that made it
 };
 
 }  // namespace sonde::core

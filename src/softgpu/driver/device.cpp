@@ -173,11 +173,17 @@ uint32_t Device::smClockMHz(uint64_t nowNs) {
   constexpr uint64_t kFreshNs = 5'000'000;
   const uint64_t asked = clockAskedNs.load(std::memory_order_relaxed);
   const uint32_t known = clockMHz.load(std::memory_order_relaxed);
-  if (known && nowNs - asked < kFreshNs) return known;
+  if (known && asked && nowNs - asked < kFreshNs) return known;
+  std::lock_guard guard(clockMutex);
   const uint32_t now = clocks->smClockMHz(nowNs);
   clockMHz.store(now, std::memory_order_relaxed);
   clockAskedNs.store(nowNs, std::memory_order_relaxed);
   return now;
+}
+
+void Device::clocksChanged() {
+  std::lock_guard guard(clockMutex);
+  clockAskedNs.store(0, std::memory_order_relaxed);
 }
 
 // ------------------------------------------------------------ entry points --

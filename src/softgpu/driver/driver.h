@@ -37,10 +37,12 @@ struct Device {
   uint32_t ordinal = 0;
   model::DeviceModel model;
   std::unique_ptr<model::ClockModel> clocks;
-  // The clock that kernels run at. Asked anew every few milliseconds: the
-  // answer involves a file.
+  // The clock that kernels run at. Asked anew every few milliseconds, for the
+  // answer involves a file, and at once after clocksChanged().
   uint32_t smClockMHz(uint64_t nowNs);
-  std::atomic<uint64_t> clockAskedNs{0};
+  void clocksChanged();  // this process has locked or unlocked them
+  std::mutex clockMutex;
+  std::atomic<uint64_t> clockAskedNs{0};  // 0: ask
   std::atomic<uint32_t> clockMHz{0};
 
   std::mutex primaryMutex;

@@ -148,8 +148,7 @@ void runKernel(Stream& stream, Command& command) {
   }
   request.device = &context.device()->model;
   request.deviceOrdinal = context.device()->ordinal;
-  const uint32_t clockMHz = context.device()->smClockMHz(nowNs());
-  request.smClockMHz = clockMHz;
+  request.smClockMHz = context.device()->smClockMHz(nowNs());
   {
     std::lock_guard lock(context.objects);
     request.heapBytes = context.limits[CU_LIMIT_MALLOC_HEAP_SIZE];
@@ -173,10 +172,11 @@ void runKernel(Stream& stream, Command& command) {
     context.counters->kernels.fetch_add(1, std::memory_order_relaxed);
   }
   const uint64_t start = nowNs();
+  context.device()->clocks->workStarted(start);
   const exec::LaunchOutcome outcome = exec::Engine::get().run(request);
   const uint64_t end = nowNs();
   if (request.gridWorkspace) memory::Allocator::get().release(request.gridWorkspace);
-  context.device()->clocks->workDone(end, outcome.cycles, clockMHz);
+  context.device()->clocks->workDone(end);
   if (level != exec::CountLevel::off) addCounters(context, values, monitor);
   if (alone) alone.unlock();
   if (outcome.error) context.fail(static_cast<CUresult>(outcome.error), outcome.message);

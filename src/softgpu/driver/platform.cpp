@@ -292,12 +292,18 @@ int32_t counterInstancesOf(uint32_t ordinal, uint32_t counter, uint32_t* instanc
 }
 
 int32_t toResult(model::ClockError error, const std::string& message) {
-  if (error != model::ClockError::none && !message.empty()) sayVerbose(message);
+  // What CUPTI answers cannot name the file.
+  if (error == model::ClockError::stateFile) {
+    say(message);
+  } else if (error != model::ClockError::none && !message.empty()) {
+    sayVerbose(message);
+  }
   switch (error) {
     case model::ClockError::none: return CUDA_SUCCESS;
     case model::ClockError::notSupported: return CUDA_ERROR_NOT_SUPPORTED;
     case model::ClockError::notPermitted: return CUDA_ERROR_NOT_PERMITTED;
     case model::ClockError::stateFile: return CUDA_ERROR_OPERATING_SYSTEM;
+    case model::ClockError::taken: return CUDA_ERROR_ALREADY_ACQUIRED;
   }
   return CUDA_ERROR_UNKNOWN;
 }
@@ -331,14 +337,27 @@ int32_t clockLock(uint32_t ordinal, uint32_t mode) {
   if (const int32_t e = findDevice(ordinal, device)) return e;
   if (mode != 1 && mode != 2) return CUDA_ERROR_INVALID_VALUE;  // base, boost
   std::string message;
-  return toResult(device->clocks->lock(static_cast<model::ClockLock>(mode), &message), message);
+  const auto error = device->clocks->lock(static_cast<model::ClockLock>(mode), &message);
+  device->clocksChanged();
+  return toResult(error, message);
 }
 
 int32_t clockUnlock(uint32_t ordinal) {
   Device* device;
   if (const int32_t e = findDevice(ordinal, device)) return e;
   std::string message;
-  return toResult(device->clocks->unlock(&message), message);
+  const auto error = device->clocks->unlock(&message);
+  device->clocksChanged();
+  return toResult(error, message);
+}
+
+int32_t clockReset(uint32_t ordinal) {
+  Device* device;
+  if (const int32_t e = findDevice(ordinal, device)) return e;
+  std::string message;
+  const auto error = device->clocks->reset(&message);
+  device->clocksChanged();
+  return toResult(error, message);
 }
 
 int32_t clockStatus(uint32_t ordinal, uint32_t* status, int* ours) {
@@ -350,8 +369,16 @@ int32_t clockStatus(uint32_t ordinal, uint32_t* status, int* ours) {
   std::string message;
   const auto error = device->clocks->lockState(&lock, &owner, &message);
   if (error != model::ClockError::none) return toResult(error, message);
-  // CUpti_ClockControl status: 1 unlocked, 2 locked, 3 locked to a floor.
-  *status = lock == model::ClockLock::none ? 1 : lock == model::ClockLock::floor ? 3 : 2;
+  // CUpti_ClockControl_Status.
+  constexpr uint32_t kUnlocked = 1, kLocked = 2, kFloor = 3, kBoostOn = 4, kBoostOff = 5;
+  uint32_t answer = lock == model::ClockLock::floor ? kFloor : kLocked;
+  model::ClockState::Boost boost;
+  if (lock == model::ClockLock::none) {
+    answer = kUnlocked;
+    if (device->clocks->autoBoost(&boost) == model::ClockError::none && boost.requester)
+      answer = boost.enabled ? kBoostOn : kBoostOff;
+  }
+  *status = answer;
   *ours = owner == static_cast<uint32_t>(getpid());
   return CUDA_SUCCESS;
 }
@@ -360,9 +387,11 @@ int32_t autoBoost(uint32_t ordinal, uint32_t* enabled, uint32_t* pid) {
   Device* device;
   if (const int32_t e = findDevice(ordinal, device)) return e;
   if (!enabled || !pid) return CUDA_ERROR_INVALID_VALUE;
-  bool on = true;
-  device->clocks->autoBoost(&on, pid);
-  *enabled = on;
+  model::ClockState::Boost boost;
+  if (const auto error = device->clocks->autoBoost(&boost); error != model::ClockError::none)
+    return toResult(error, "a partitioned device has no auto boost");
+  *enabled = boost.enabled;
+  *pid = boost.requester.value_or(0);
   return CUDA_SUCCESS;
 }
 
@@ -404,6 +433,7 @@ const SondePlatform thePlatform = [] {
   p.clockInfo = clockInfo;
   p.clockLock = clockLock;
   p.clockUnlock = clockUnlock;
+  p.clockReset = clockReset;
   p.clockStatus = clockStatus;
   p.autoBoost = autoBoost;
   p.unifiedMemoryConfigure = unifiedMemoryConfigure;

@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/model/clock_model.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -17,163 +10,113 @@ namespace sonde::softgpu::model {
 namespace {
 
 constexpr double kAmbientC = 30;
-constexpr double kHotC = 88;            // full power ends here
-constexpr double kSlowdownC = 85;       // hardware slowdown
+constexpr double kIdleC = 35;           // in the long run, idle
+constexpr double kCoolC = 40;           // below it all clocks are to be had
+constexpr double kSlowdownC = 85;       // the hardware slows itself down
 constexpr double kThermalSeconds = 20;  // time constant of the heat sink
 constexpr double kLoadSeconds = 0.05;   // how fast the load average follows
+constexpr double kPowerCapLoad = 0.6;   // above it the power limit costs clock
 constexpr uint64_t kIdleAfterNs = 500'000'000;
 constexpr uint32_t kClockStepMHz = 15;
 
 // CUpti_EnvironmentClocksThrottleReason.
 constexpr uint32_t kGpuIdle = 0x1, kUserClocks = 0x2, kPowerCap = 0x4, kHwSlowdown = 0x8;
 
-std::string stateDirectory() {
-  if (const char* dir = std::getenv("SONDE_STATE_DIR"); dir && *dir) return dir;
-  if (const char* dir = std::getenv("XDG_RUNTIME_DIR"); dir && *dir) return std::string(dir) + "/sonde";
-  return "/tmp/sonde-" + std::to_string(getuid());
+std::string deviceKey(const DeviceModel& model, uint32_t index) {
+  // A model from a file has the file's path as its id.
+  std::string key = model.id + "-" + std::to_string(index);
+  std::replace(key.begin(), key.end(), '/', '_');
+  return key;
 }
 
-const char* nameOf(ClockLock lock) {
-  switch (lock) {
-    case ClockLock::base: return "base";
-    case ClockLock::boost: return "boost";
-    case ClockLock::floor: return "floor";
-    case ClockLock::none: break;
-  }
-  return "none";
+double approach(double from, double to, double seconds, double timeConstant) {
+  return to + (from - to) * std::exp(-seconds / timeConstant);
 }
-
-// An open file with an flock on it.
-class LockedFile {
- public:
-  LockedFile(const std::string& path, bool write)
-      : fd_(open(path.c_str(), (write ? O_RDWR | O_CREAT : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW, 0600)) {
-    if (fd_ < 0) return;
-    while (flock(fd_, write ? LOCK_EX : LOCK_SH) != 0)
-      if (errno != EINTR) break;
-  }
-  ~LockedFile() {
-    if (fd_ >= 0) close(fd_);
-  }
-  LockedFile(const LockedFile&) = delete;
-  LockedFile& operator=(const LockedFile&) = delete;
-  int fd() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 }  // namespace
 
-ClockModel::ClockModel(const DeviceModel& model, uint32_t index) : model_(model), temperature_(kAmbientC + 5) {
-  // A model from a file has the file's path as its id.
-  std::string name = "clocks-" + model.id + "-" + std::to_string(index);
-  std::replace(name.begin(), name.end(), '/', '_');
-  statePath_ = stateDirectory() + "/" + name;
-  auto text = [&](const char* key) {
-    const auto it = model.strings.find(key);
-    return it == model.strings.end() ? std::string() : it->second;
-  };
+ClockModel::ClockModel(const DeviceModel& model, uint32_t index)
+    : model_(model), state_(deviceKey(model, index)), temperature_(kIdleC) {
   auto fact = [&](const char* key, double otherwise) {
     const auto it = model.facts.find(key);
     return it == model.facts.end() ? otherwise : it->second;
   };
-  const std::string control = text("clock_control");
-  rights_ = control == "mig"            ? ClockRights::none
-            : control == "unprivileged" ? ClockRights::unprivileged
-                                        : ClockRights::full;
+  const auto control = model.strings.find("clock_control");
+  rights_ = control == model.strings.end()      ? ClockRights::full
+            : control->second == "mig"          ? ClockRights::none
+            : control->second == "unprivileged" ? ClockRights::unprivileged
+                                                : ClockRights::full;
   powerLimitWatts_ = fact("power_limit_watts", 300);
   idleWatts_ = fact("idle_watts", 30);
+  fullPowerC_ = fact("full_power_celsius", 90);
+  const char* request = std::getenv("CUDA_AUTO_BOOST");
+  std::string ignored;  // a request that cannot be made leaves auto boost as it is
+  if (request && *request && rights_ == ClockRights::full)
+    (void)state_.requestBoost(std::strcmp(request, "0") != 0, &ignored);
 }
 
-ClockError ClockModel::readState(State* state, std::string* message) const {
-  *state = {};
-  LockedFile file(statePath_, false);
-  if (file.fd() < 0) {
-    if (errno == ENOENT) return ClockError::none;
-    *message = "cannot read the clock state " + statePath_ + ": " + std::strerror(errno);
-    return ClockError::stateFile;
-  }
-  char text[128] = {};
-  const ssize_t n = read(file.fd(), text, sizeof text - 1);
-  char mode[16] = {};
-  unsigned owner = 0;
-  if (n <= 0) return ClockError::none;  // made, but never locked
-  if (std::sscanf(text, "sonde-clocks 1 %15s %u", mode, &owner) != 2) {
-    *message = "the clock state " + statePath_ + " is damaged; remove the file to unlock the clocks";
-    return ClockError::stateFile;
-  }
-  for (ClockLock lock : {ClockLock::base, ClockLock::boost, ClockLock::floor})
-    if (std::strcmp(mode, nameOf(lock)) == 0) *state = {lock, owner};
-  return ClockError::none;
-}
-
-ClockError ClockModel::writeState(const State& state, std::string* message) const {
-  const std::string directory = statePath_.substr(0, statePath_.rfind('/'));
-  if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
-    *message = "cannot make " + directory + " for the clock state: " + std::strerror(errno);
-    return ClockError::stateFile;
-  }
-  LockedFile file(statePath_, true);
-  char text[128];
-  const int n = std::snprintf(text, sizeof text, "sonde-clocks 1 %s %u\n", nameOf(state.lock), state.owner);
-  if (file.fd() < 0 || ftruncate(file.fd(), 0) != 0 || pwrite(file.fd(), text, static_cast<size_t>(n), 0) != n) {
-    *message = "cannot write the clock state " + statePath_ + ": " + std::strerror(errno);
-    return ClockError::stateFile;
-  }
-  return ClockError::none;
-}
-
-ClockError ClockModel::lockState(ClockLock* lock, uint32_t* owner, std::string* message) {
-  State state;
-  if (const ClockError e = readState(&state, message); e != ClockError::none) return e;
-  *lock = state.lock;
-  *owner = state.owner;
-  return ClockError::none;
+ClockError ClockModel::lockState(ClockLock* lock, uint32_t* owner, std::string* message) const {
+  return state_.read(lock, owner, message);
 }
 
 ClockError ClockModel::lock(ClockLock wanted, std::string* message) {
-  if (rights_ == ClockRights::none) {
-    *message = "clocks of a partitioned device cannot be locked from here";
-    return ClockError::notSupported;
-  }
-  if (wanted == ClockLock::boost && rights_ == ClockRights::unprivileged) {
-    *message = "locking to boost clocks needs rights that this process lacks";
-    return ClockError::notPermitted;
-  }
-  return writeState({wanted, static_cast<uint32_t>(getpid())}, message);
+  const bool possible = rights_ != ClockRights::none;
+  const bool allowed = wanted != ClockLock::boost || rights_ == ClockRights::full;
+  if (possible && allowed) return state_.lock(wanted, message);
+  ClockLock there{};
+  uint32_t owner = 0;
+  if (const ClockError e = state_.read(&there, &owner, message); e != ClockError::none) return e;
+  if (there != ClockLock::none) return ClockError::taken;
+  *message = possible ? "locking to boost clocks needs rights that this process lacks"
+                      : "clocks of a partitioned device cannot be locked from here";
+  return possible ? ClockError::notPermitted : ClockError::notSupported;
 }
 
-ClockError ClockModel::unlock(std::string* message) { return writeState({}, message); }
+ClockError ClockModel::unlock(std::string* message) { return state_.unlock(message); }
+ClockError ClockModel::reset(std::string* message) { return state_.reset(message); }
 
-void ClockModel::autoBoost(bool* enabled, uint32_t* pid) {
-  const char* request = std::getenv("CUDA_AUTO_BOOST");
-  *enabled = !(request && std::strcmp(request, "0") == 0);
-  *pid = request ? static_cast<uint32_t>(getpid()) : 0;
+ClockError ClockModel::autoBoost(ClockState::Boost* boost) const {
+  if (rights_ == ClockRights::none) return ClockError::notSupported;
+  *boost = state_.boost();
+  return ClockError::none;
 }
 
-uint32_t ClockModel::steps(double mhz) const { return static_cast<uint32_t>(mhz / kClockStepMHz) * kClockStepMHz; }
+ClockModel::Hold ClockModel::hold() const {
+  Hold hold;
+  uint32_t owner = 0;
+  std::string ignored;
+  (void)state_.read(&hold.lock, &owner, &ignored);  // a damaged file counts as unlocked
+  hold.boostOff = rights_ != ClockRights::none && !state_.boost().enabled;
+  return hold;
+}
 
-uint32_t ClockModel::currentClock(ClockLock lock, uint32_t* reasons) const {
+uint32_t ClockModel::currentClock(const Hold& hold, uint32_t* reasons) const {
   *reasons = 0;
-  if (lock == ClockLock::base) return *reasons = kUserClocks, model_.baseClockMHz;
-  if (lock == ClockLock::boost) return *reasons = kUserClocks, model_.boostClockMHz;
-  if (lastNs_ > busyUntilNs_ + kIdleAfterNs || busyUntilNs_ == 0) {
+  if (hold.lock == ClockLock::base) return *reasons = kUserClocks, model_.baseClockMHz;
+  if (hold.lock == ClockLock::boost) return *reasons = kUserClocks, model_.boostClockMHz;
+  const uint32_t least = hold.lock == ClockLock::floor ? model_.baseClockMHz : model_.idleClockMHz;
+  if (running_ == 0 && (busyUntilNs_ == 0 || lastNs_ > busyUntilNs_ + kIdleAfterNs)) {
     *reasons = kGpuIdle;
-    return lock == ClockLock::floor ? model_.baseClockMHz : model_.idleClockMHz;
+    return least;
   }
+  if (hold.boostOff) return *reasons = kUserClocks, model_.baseClockMHz;
   // Leakage grows with temperature and costs clock steps.
-  const double range = model_.boostClockMHz - model_.baseClockMHz;
-  double mhz = model_.boostClockMHz - range * 0.6 * std::clamp((temperature_ - 40) / (kHotC - 40), 0.0, 1.0);
-  if (load_ > 0.9) {
+  const double range = model_.boostClockMHz - std::min(model_.baseClockMHz, model_.boostClockMHz);
+  double mhz =
+      model_.boostClockMHz - range * 0.6 * std::clamp((temperature_ - kCoolC) / (kSlowdownC - kCoolC), 0.0, 1.0);
+  if (load_ > kPowerCapLoad) {
     *reasons |= kPowerCap;
-    mhz -= range * 0.2 * (load_ - 0.9) / 0.1;
+    mhz -= range * 0.2 * (load_ - kPowerCapLoad) / (1 - kPowerCapLoad);
   }
   if (temperature_ > kSlowdownC) {
     *reasons |= kHwSlowdown;
     mhz = std::min(mhz, model_.boostClockMHz / 2.0);
   }
-  return std::max(steps(mhz), model_.idleClockMHz);
+  return std::max(static_cast<uint32_t>(mhz / kClockStepMHz) * kClockStepMHz, least);
+}
+
+double ClockModel::watts(uint32_t mhz) const {
+  return idleWatts_ + (powerLimitWatts_ - idleWatts_) * std::min(1.0, load_ * mhz / model_.boostClockMHz);
 }
 
 void ClockModel::advance(uint64_t nowNs) {
@@ -181,46 +124,45 @@ void ClockModel::advance(uint64_t nowNs) {
   if (nowNs <= lastNs_) return;
   const double seconds = static_cast<double>(nowNs - lastNs_) * 1e-9;
   lastNs_ = nowNs;
-  load_ *= std::exp(-seconds / kLoadSeconds);
-  const double target = kAmbientC + 5;
-  temperature_ = target + (temperature_ - target) * std::exp(-seconds / kThermalSeconds);
+  if (running_ != 0) busyUntilNs_ = nowNs;
+  load_ = approach(load_, running_ != 0 ? 1 : 0, seconds, kLoadSeconds);
+  const double share = (watts(lastMHz_) - idleWatts_) / std::max(1.0, powerLimitWatts_ - idleWatts_);
+  temperature_ = approach(temperature_, kIdleC + (fullPowerC_ - kIdleC) * share, seconds, kThermalSeconds);
 }
 
 uint32_t ClockModel::smClockMHz(uint64_t nowNs) {
-  State state;
-  std::string ignored;
-  (void)readState(&state, &ignored);  // a damaged file counts as unlocked
+  const Hold held = hold();
   std::lock_guard guard(mutex_);
   advance(nowNs);
   // Work is what ends idleness.
   busyUntilNs_ = std::max(busyUntilNs_, nowNs);
   uint32_t reasons = 0;
-  return currentClock(state.lock, &reasons);
+  return lastMHz_ = currentClock(held, &reasons);
 }
 
-void ClockModel::workDone(uint64_t nowNs, uint64_t cycles, uint32_t atMHz) {
+void ClockModel::workStarted(uint64_t nowNs) {
   std::lock_guard guard(mutex_);
   advance(nowNs);
-  const double seconds = static_cast<double>(cycles) / (atMHz ? atMHz * 1e6 : 1e9);
-  load_ = std::min(1.0, load_ + seconds / kLoadSeconds);
-  const double target = kAmbientC + (kHotC - kAmbientC) * load_;
-  temperature_ += (target - temperature_) * (1 - std::exp(-seconds / kThermalSeconds));
+  ++running_;
+}
+
+void ClockModel::workDone(uint64_t nowNs) {
+  std::lock_guard guard(mutex_);
+  advance(nowNs);
+  if (running_ != 0) --running_;
   busyUntilNs_ = std::max(busyUntilNs_, nowNs);
 }
 
 ClockSample ClockModel::sample(uint64_t nowNs) {
-  State state;
-  std::string ignored;
-  (void)readState(&state, &ignored);
+  const Hold held = hold();
   std::lock_guard guard(mutex_);
   advance(nowNs);
   ClockSample s;
-  s.smClockMHz = currentClock(state.lock, &s.throttleReasons);
+  s.smClockMHz = currentClock(held, &s.throttleReasons);
   s.memoryClockMHz = (s.throttleReasons & kGpuIdle) ? model_.memoryClockMHz / 4 : model_.memoryClockMHz;
   s.temperatureC = static_cast<uint32_t>(std::lround(temperature_));
   s.fanPercent = static_cast<uint32_t>(std::clamp((temperature_ - kAmbientC) * 1.7, 20.0, 100.0));
-  const double watts = idleWatts_ + (powerLimitWatts_ - idleWatts_) * load_ * s.smClockMHz / model_.boostClockMHz;
-  s.powerMilliwatts = static_cast<uint32_t>(watts * 1000);
+  s.powerMilliwatts = static_cast<uint32_t>(watts(s.smClockMHz) * 1000);
   s.powerLimitMilliwatts = static_cast<uint32_t>(powerLimitWatts_ * 1000);
   return s;
 }

@@ -3,13 +3,11 @@
 // Clocks, power and temperature of one software GPU.
 //
 // Unlocked, the SM clock moves as on a card: idle when nothing has run for a
-// while, near boost when cool, lower step by step as work heats the device up,
-// capped by the power limit. Locked, it stands still.
+// while, near boost when cool, lower step by step as work heats the device up
+// and draws power up to the limit. What counts as work is the time in which
+// kernels of this process run. Locked, or with auto boost off, it stands still.
 //
-// A lock is device-wide and outlives the process that made it. It lives in a
-// small file per device (SONDE_STATE_DIR, else $XDG_RUNTIME_DIR/sonde, else
-// /tmp/sonde-<uid>), guarded by flock, so that every process that uses the same
-// device model sees it.
+// Locks and auto boost are device-wide: see clock_state.h.
 //
 // Thread-safe.
 #pragma once
@@ -19,11 +17,10 @@
 #include <optional>
 #include <string>
 
+#include "softgpu/model/clock_state.h"
 #include "softgpu/model/device_model.h"
 
 namespace sonde::softgpu::model {
-
-enum class ClockLock : uint8_t { none, base, boost, floor };
 
 struct ClockSample {
   uint32_t smClockMHz = 0, memoryClockMHz = 0;
@@ -33,52 +30,57 @@ struct ClockSample {
   uint32_t throttleReasons = 0;
 };
 
-// What this process may do to the clocks, from the model's "clock_control":
-// "full", "unprivileged" (boost needs rights it lacks), "mig" (none).
+// What a process may do to the clocks, from the model's "clock_control":
+// "full", "unprivileged" (neither boost nor auto boost), "mig" (nothing).
 enum class ClockRights : uint8_t { full, unprivileged, none };
-
-enum class ClockError : uint8_t { none, notSupported, notPermitted, stateFile };
 
 class ClockModel {
  public:
-  // `index` tells devices of one model apart.
+  // `index` tells devices of one model apart. Where the environment has
+  // CUDA_AUTO_BOOST, the process asks for auto boost to be off (0) or on.
   ClockModel(const DeviceModel& model, uint32_t index);
 
   // The clock a kernel that starts now runs at.
   uint32_t smClockMHz(uint64_t nowNs);
-  // A kernel of so many SM cycles ended; heats the device.
-  void workDone(uint64_t nowNs, uint64_t cycles, uint32_t atMHz);
+  // Around each kernel; several can run at once.
+  void workStarted(uint64_t nowNs);
+  void workDone(uint64_t nowNs);
   ClockSample sample(uint64_t nowNs);
 
   // The lock that is in force, whoever made it. `owner` is the process.
-  ClockError lockState(ClockLock* lock, uint32_t* owner, std::string* message);
+  ClockError lockState(ClockLock* lock, uint32_t* owner, std::string* message) const;
+  // As those of ClockState, where the device allows it. A lock that exists
+  // comes before any other reason to refuse.
   ClockError lock(ClockLock wanted, std::string* message);
   ClockError unlock(std::string* message);
+  ClockError reset(std::string* message);
 
-  // Auto boost: on unless a process asked for it to be off (CUDA_AUTO_BOOST=0
-  // in its environment when it used the device). pid 0: nobody asked.
-  void autoBoost(bool* enabled, uint32_t* pid);
+  // notSupported: the device has no auto boost.
+  ClockError autoBoost(ClockState::Boost* boost) const;
 
-  const std::string& statePath() const { return statePath_; }
+  const std::string& statePath() const { return state_.path(); }
 
  private:
-  struct State {
+  // What the clock is held at by a lock or by auto boost being off.
+  struct Hold {
     ClockLock lock = ClockLock::none;
-    uint32_t owner = 0;
+    bool boostOff = false;
   };
-  ClockError readState(State* state, std::string* message) const;
-  ClockError writeState(const State& state, std::string* message) const;
+  Hold hold() const;
   void advance(uint64_t nowNs);
-  uint32_t currentClock(ClockLock lock, uint32_t* reasons) const;
-  uint32_t steps(double mhz) const;
+  uint32_t currentClock(const Hold& hold, uint32_t* reasons) const;
+  double watts(uint32_t mhz) const;
 
   const DeviceModel& model_;
-  std::string statePath_;
+  ClockState state_;
   ClockRights rights_;
   double powerLimitWatts_, idleWatts_;
-  std::mutex mutex_;
-  uint64_t lastNs_ = 0;       // when temperature_ was true
-  uint64_t busyUntilNs_ = 0;  // end of the last work
+  double fullPowerC_;         // where the temperature ends when that much power is drawn
+  std::mutex mutex_;          // guards what follows
+  uint64_t lastNs_ = 0;       // when temperature_ and load_ were true
+  uint64_t busyUntilNs_ = 0;  // end of the last work; 0: there was none
+  uint32_t running_ = 0;      // kernels
+  uint32_t lastMHz_ = 0;      // that heated the device since lastNs_
   double temperature_;
   double load_ = 0;  // share of the recent past that was busy, 0 … 1
 };
