@@ -3,7 +3,11 @@
 
 #include <cuda.h>
 #include <dlfcn.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <set>
 #include <string>
@@ -15,8 +19,12 @@ namespace {
 
 // Facts of NVML's interface.
 using Device = void*;
-enum : int { kSuccess = 0, kNotSupported = 3, kNoPermission = 4 };
+enum : int { kSuccess = 0, kInvalidArgument = 2, kNotSupported = 3, kNoPermission = 4 };
 enum : unsigned { kClockSm = 1, kClockMemory = 2 };
+constexpr unsigned kClockLimitTdp = 0xffffff01;  // in the place of a number of MHz
+constexpr unsigned long long kReasonSetClocks = 2;
+// CUpti_ClockControl_Status.
+enum : uint32_t { kStatusUnlocked = 1, kStatusLocked = 2, kStatusBoostOn = 4, kStatusBoostOff = 5 };
 
 struct Nvml {
   int (*init)() = nullptr;
@@ -24,6 +32,9 @@ struct Nvml {
   int (*clock)(Device, unsigned, unsigned*) = nullptr;
   int (*maxClock)(Device, unsigned, unsigned*) = nullptr;
   int (*defaultClock)(Device, unsigned, unsigned*) = nullptr;
+  int (*maxBoost)(Device, unsigned, unsigned*) = nullptr;
+  int (*supportedMemory)(Device, unsigned*, unsigned*) = nullptr;
+  int (*supportedSm)(Device, unsigned, unsigned*, unsigned*) = nullptr;
   int (*temperature)(Device, unsigned, unsigned*) = nullptr;
   int (*power)(Device, unsigned*) = nullptr;
   int (*powerLimit)(Device, unsigned*) = nullptr;
@@ -70,6 +81,9 @@ void load() {
   get(nvml.clock, {"nvmlDeviceGetClockInfo"});
   get(nvml.maxClock, {"nvmlDeviceGetMaxClockInfo"});
   get(nvml.defaultClock, {"nvmlDeviceGetDefaultApplicationsClock"});
+  get(nvml.maxBoost, {"nvmlDeviceGetMaxCustomerBoostClock"});
+  get(nvml.supportedMemory, {"nvmlDeviceGetSupportedMemoryClocks"});
+  get(nvml.supportedSm, {"nvmlDeviceGetSupportedGraphicsClocks"});
   get(nvml.temperature, {"nvmlDeviceGetTemperature"});
   get(nvml.power, {"nvmlDeviceGetPowerUsage"});
   get(nvml.powerLimit, {"nvmlDeviceGetEnforcedPowerLimit"});
@@ -105,6 +119,35 @@ unsigned ask(Function function, Device device, A... a) {
   unsigned value = 0;
   if (function == nullptr || function(device, a..., &value) != kSuccess) return 0;
   return value;
+}
+
+// The highest clock that the card supports and that is not above `limit`;
+// `limit` itself where the card does not tell.
+unsigned supported(Device device, unsigned limit) {
+  unsigned memory[64], sm[512];
+  unsigned memories = 64, count = 512;
+  if (nvml.supportedMemory == nullptr || nvml.supportedSm == nullptr ||
+      nvml.supportedMemory(device, &memories, memory) != kSuccess || memories == 0)
+    return limit;
+  const unsigned fastest = *std::max_element(memory, memory + std::min(memories, 64u));
+  if (nvml.supportedSm(device, fastest, &count, sm) != kSuccess) return limit;
+  unsigned best = 0;
+  for (unsigned i = 0; i < std::min(count, 512u); ++i)
+    if (sm[i] <= limit) best = std::max(best, sm[i]);
+  return best != 0 ? best : limit;
+}
+
+int lockAt(Device device, uint32_t mode) {
+  if (mode == 1) {
+    // Drivers that know no such limit take it for a number that is no clock.
+    const int error = nvml.lock(device, kClockLimitTdp, kClockLimitTdp);
+    if (error != kInvalidArgument && error != kNotSupported) return error;
+  }
+  unsigned clock = mode == 1 ? ask(nvml.defaultClock, device, kClockSm) : ask(nvml.maxBoost, device, kClockSm);
+  if (clock == 0 && mode == 2) clock = ask(nvml.maxClock, device, kClockSm);
+  if (clock == 0) return kNotSupported;
+  clock = supported(device, clock);
+  return nvml.lock(device, clock, clock);
 }
 
 }  // namespace
@@ -143,15 +186,14 @@ int32_t nvmlClockLock(const char* busId, uint32_t mode) {
   unsigned now = 0, later = 0;
   if (nvml.migMode != nullptr && nvml.migMode(device, &now, &later) == kSuccess && now != 0)
     return CUDA_ERROR_NOT_SUPPORTED;  // the clock is also that of the other parts
-  const unsigned clock = mode == 1 ? ask(nvml.defaultClock, device, kClockSm) : ask(nvml.maxClock, device, kClockSm);
-  if (clock == 0) return CUDA_ERROR_NOT_SUPPORTED;
-  const int32_t result = toResult(nvml.lock(device, clock, clock));
+  const int32_t result = toResult(lockAt(device, mode));
   if (result == CUDA_SUCCESS) locked().insert(busId);
   return result;
 }
 
 int32_t nvmlClockUnlock(const char* busId) {
   std::lock_guard guard(mutex());
+  if (locked().count(busId) == 0) return CUDA_SUCCESS;
   Device device = nullptr;
   if (const int32_t e = find(busId, &device)) return e;
   if (nvml.unlock == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
@@ -164,10 +206,23 @@ int32_t nvmlClockStatus(const char* busId, uint32_t* status, int* ours) {
   std::lock_guard guard(mutex());
   Device device = nullptr;
   if (const int32_t e = find(busId, &device)) return e;
-  *ours = locked().count(busId) != 0;
+  if (locked().count(busId) != 0) {
+    *status = kStatusLocked;
+    *ours = 1;
+    return CUDA_SUCCESS;
+  }
   unsigned long long reasons = 0;
-  const bool set = nvml.reasons != nullptr && nvml.reasons(device, &reasons) == kSuccess && (reasons & 2) != 0;
-  *status = *ours || set ? 2 : 1;
+  if (nvml.reasons == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  if (const int32_t e = toResult(nvml.reasons(device, &reasons))) return e;
+  unsigned now = 0, normally = 0;
+  *ours = 0;
+  if ((reasons & kReasonSetClocks) != 0) {
+    *status = kStatusLocked;
+  } else if (nvml.autoBoost != nullptr && nvml.autoBoost(device, &now, &normally) == kSuccess && now != normally) {
+    *status = now != 0 ? kStatusBoostOn : kStatusBoostOff;
+  } else {
+    *status = kStatusUnlocked;
+  }
   return CUDA_SUCCESS;
 }
 
@@ -178,8 +233,10 @@ int32_t nvmlAutoBoost(const char* busId, uint32_t* enabled, uint32_t* pid) {
   unsigned now = 0, normally = 0;
   if (nvml.autoBoost == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   if (const int32_t e = toResult(nvml.autoBoost(device, &now, &normally))) return e;
+  const char* asked = std::getenv("CUDA_AUTO_BOOST");
+  const bool byUs = asked != nullptr && *asked != 0 && (std::strcmp(asked, "0") != 0) == (now != 0);
   *enabled = now;
-  *pid = 0;
+  *pid = byUs ? static_cast<uint32_t>(getpid()) : 0;
   return CUDA_SUCCESS;
 }
 
