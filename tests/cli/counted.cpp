@@ -5,14 +5,17 @@
 //         and one store of 4 bytes a thread: 2 x 32 load requests, 32 store requests, of 4 sectors each
 //   touch 2 blocks of 64 threads, once:    4 warps of 6 instructions, one store each
 //
-//   counted [abort | sleep]
+//   counted [abort | kill | throw | sleep]
 #include <cuda.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
+#include <stdexcept>
 
 static const char kPtx[] = R"(
 .version 6.4
@@ -87,7 +90,10 @@ int main(int argc, char** argv) {
     if (x != 3.0f) return 81;
   const char* how = argc > 1 ? argv[1] : "";
   if (std::strcmp(how, "abort") == 0) std::abort();
+  if (std::strcmp(how, "kill") == 0) kill(getpid(), SIGKILL);
+  if (std::strcmp(how, "throw") == 0) throw std::runtime_error("nobody catches this");
   if (std::strcmp(how, "sleep") == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // not longer than whoever started it
     std::puts("ready");
     std::fflush(stdout);
     for (;;) pause();

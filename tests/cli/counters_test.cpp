@@ -11,40 +11,18 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "process.h"
+#include "built_product.h"
 
 namespace sonde::test {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-class Counters : public testing::Test {
+class Counters : public BuiltProduct {
  protected:
-  void SetUp() override {
-    folder_ = (fs::temp_directory_path() / "sonde-counters-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(folder_.data()), nullptr);
-    fs::create_directories(folder_ + "/lib64/softgpu");
-    fs::create_directories(folder_ + "/tmp");
-    fs::create_symlink(COLLECTOR, folder_ + "/lib64/libsonde-collector.so");
-    fs::create_symlink(CUPTI, folder_ + "/lib64/libcupti.so.13");
-    fs::create_symlink(CUDA, folder_ + "/lib64/softgpu/libcuda.so.1");
-    environment_["SONDE_LIBDIR"] = folder_ + "/lib64";
-    environment_["TMPDIR"] = folder_ + "/tmp";
-    environment_["SONDE_STATE_DIR"] = folder_ + "/state";
-    environment_["SONDE_CACHE_DIR"] = folder_ + "/cache";
-  }
-  void TearDown() override {
-    EXPECT_TRUE(fs::is_empty(folder_ + "/tmp"));
-    fs::remove_all(folder_);
-  }
-  Outcome sonde(std::vector<std::string> arguments, void (*ready)(pid_t) = nullptr) {
-    arguments.insert(arguments.begin(), SONDE);
-    return runProgram(arguments, environment_, ready);
-  }
   // Of `run -q --csv`: what is printed.
   std::string csv(std::vector<std::string> options, const std::string& how = "") {
     options.insert(options.begin(), {"run", "-q", "--csv"});
@@ -54,10 +32,6 @@ class Counters : public testing::Test {
     EXPECT_EQ(o.status, 0) << o.err;
     return o.out;
   }
-  std::string file(const std::string& name) const { return folder_ + "/" + name; }
-
-  std::string folder_;
-  Environment environment_;
 };
 
 constexpr const char* kAdd = "Sonde Software GPU (0),add,2,";
@@ -142,6 +116,8 @@ TEST_F(Counters, KernelsAndDevicesSayWhatIsCounted) {
 
 TEST_F(Counters, EachReplayModeGivesTheSameCounts) {
   const std::string events = "all";
+  // Cycles are among them.
+  ASSERT_EQ(sonde({"clocks", "lock"}).status, 0);
   const std::string kernel = csv({"--kernels", "touch", "-e", events});
   EXPECT_GT(std::count(kernel.begin(), kernel.end(), '\n'), 100);
   EXPECT_EQ(csv({"--kernels", "touch", "-e", events, "--replay-mode", "application"}), kernel);
@@ -228,103 +204,6 @@ TEST_F(Counters, QueriesListEachDevice) {
   }
   EXPECT_GE(metrics, 40u);
   EXPECT_TRUE(ipc);
-}
-
-TEST_F(Counters, MovingClocksAreSaid) {
-  EXPECT_THAT(sonde({"run", "-e", "elapsed_cycles_sm", COUNTED}).err,
-              HasSubstr("sonde: warning: the clocks of device 0 moved freely, and the values of elapsed_cycles_sm "
-                        "depend on them"));
-  EXPECT_THAT(sonde({"run", "-e", "warps_launched", "-m", "inst_per_warp", COUNTED}).err, Not(HasSubstr("clocks")));
-}
-
-// ------------------------------------------------------------------ clocks --
-
-std::string clockStatus(const std::string& jsonLine) { return json::parse(jsonLine)["status"].get<std::string>(); }
-
-TEST_F(Counters, ALockStaysUntilUnlockFreesIt) {
-  EXPECT_EQ(clockStatus(sonde({"clocks", "status", "--json"}).out), "unlocked");
-  const Outcome lock = sonde({"clocks", "lock", "--mode", "boost"});
-  EXPECT_EQ(lock.status, 0) << lock.err;
-  EXPECT_THAT(lock.err, HasSubstr("the clocks of device 0 are locked to boost until 'sonde clocks unlock'"));
-  const json locked = json::parse(sonde({"clocks", "status", "--json"}).out);
-  EXPECT_EQ(locked["status"], "locked");
-  EXPECT_THAT(sonde({"clocks", "lock"}).err, HasSubstr("locked already"));
-  // Still at the boost clock: the second lock changed nothing.
-  EXPECT_EQ(json::parse(sonde({"clocks", "status", "--json"}).out)["sm_mhz"], locked["sm_mhz"]);
-  // A run's own lock is none then, and its end frees nothing.
-  EXPECT_EQ(sonde({"run", "-q", "--no-report", "--lock-clocks", "base", COUNTED}).status, 0);
-  EXPECT_EQ(clockStatus(sonde({"clocks", "status", "--json"}).out), "locked");
-  const Outcome unlock = sonde({"clocks", "unlock"});
-  EXPECT_EQ(unlock.status, 0) << unlock.err;
-  EXPECT_THAT(unlock.err, HasSubstr("the clocks of device 0 are unlocked"));
-  EXPECT_EQ(clockStatus(sonde({"clocks", "status", "--json"}).out), "unlocked");
-  EXPECT_THAT(sonde({"clocks", "unlock"}).err, HasSubstr("are not locked"));
-}
-
-TEST_F(Counters, SomebodyElsesLockIsLeftAlone) {
-  fs::create_directories(folder_ + "/state");
-  std::ofstream(folder_ + "/state/clocks-default-0") << "sonde-clocks 1 base 1\n";
-  EXPECT_EQ(clockStatus(sonde({"clocks", "status", "--json"}).out), "locked");
-  const Outcome unlock = sonde({"clocks", "unlock"});
-  EXPECT_EQ(unlock.status, 0);
-  EXPECT_THAT(unlock.err, HasSubstr("were locked by another program; they stay so"));
-  EXPECT_EQ(clockStatus(sonde({"clocks", "status", "--json"}).out), "locked");
-}
-
-TEST_F(Counters, OnlyTheDevicesNamedAreLocked) {
-  environment_["SONDE_DEVICES"] = "default,kepler";
-  EXPECT_EQ(sonde({"clocks", "lock", "--device", "1"}).status, 0);
-  EXPECT_EQ(clockStatus(sonde({"clocks", "status", "--json", "--device", "0"}).out), "unlocked");
-  EXPECT_EQ(clockStatus(sonde({"clocks", "status", "--json", "--device", "1"}).out), "locked");
-  EXPECT_EQ(sonde({"clocks", "unlock"}).status, 0);
-  EXPECT_EQ(clockStatus(sonde({"clocks", "status", "--json", "--device", "1"}).out), "unlocked");
-  EXPECT_EQ(sonde({"clocks", "lock", "--device", "2"}).status, 125);
-}
-
-TEST_F(Counters, RunLocksClocksAndFreesThemHoweverItEnds) {
-  const Outcome o = sonde({"run", "--lock-clocks", "base", "-e", "elapsed_cycles_sm", COUNTED});
-  EXPECT_EQ(o.status, 0) << o.err;
-  EXPECT_THAT(o.err, Not(HasSubstr("moved freely")));
-  EXPECT_EQ(clockStatus(sonde({"clocks", "status", "--json"}).out), "unlocked");
-  // Locked clocks make cycles repeat exactly.
-  const auto cycles = [&] { return csv({"--lock-clocks", "base", "-e", "elapsed_cycles_sm"}); };
-  EXPECT_EQ(cycles(), cycles());
-  EXPECT_EQ(sonde({"run", "-q", "--lock-clocks", "base", COUNTED, "abort"}).status, 128 + SIGABRT);
-  EXPECT_EQ(clockStatus(sonde({"clocks", "status", "--json"}).out), "unlocked");
-  EXPECT_EQ(
-      sonde({"run", "-q", "--lock-clocks", "base", COUNTED, "sleep"}, [](pid_t pid) { ::kill(pid, SIGTERM); }).status,
-      128 + SIGTERM);
-  EXPECT_EQ(clockStatus(sonde({"clocks", "status", "--json"}).out), "unlocked");
-}
-
-TEST_F(Counters, EnvironmentOfALockedDevice) {
-  ASSERT_EQ(sonde({"clocks", "lock", "--mode", "boost"}).status, 0);
-  const json d = json::parse(sonde({"devices", "--device", "software", "--json"}).out);
-  const Outcome o = sonde(
-      {"run", "-q", "-o", file("t"), "--export", "json,perfetto", "--environment", "--environment-ms", "5", COUNTED});
-  EXPECT_EQ(sonde({"clocks", "unlock"}).status, 0);
-  ASSERT_EQ(o.status, 0) << o.err;
-  EXPECT_THAT(o.out, AllOf(HasSubstr("(environment_sum)"), HasSubstr("Clocks held by set clocks (% of samples)")));
-  std::ifstream in(file("t.json"));
-  size_t speeds = 0;
-  const json t = json::parse(in);
-  for (const json& e : t["environment"]) {
-    if (!e.contains("sm_clock_mhz")) continue;
-    EXPECT_EQ(e["sm_clock_mhz"], d["clocks"]["sm_mhz"]);
-    speeds++;
-  }
-  EXPECT_GE(speeds, 2u);  // at the start and at the end at least
-}
-
-TEST_F(Counters, DevicesTellClocksAndLimits) {
-  const json d = json::parse(sonde({"devices", "--device", "software", "--json"}).out);
-  EXPECT_EQ(d["limits"]["warp_size"], 32);
-  EXPECT_EQ(d["limits"]["max_threads_per_block"], 1024);
-  EXPECT_EQ(d["clocks"]["status"], "unlocked");
-  EXPECT_GT(d["clocks"]["sm_mhz"], 0);
-  EXPECT_GT(d["clocks"]["power_limit_mw"], d["clocks"]["power_mw"]);
-  EXPECT_THAT(sonde({"devices", "--device", "software"}).out,
-              AllOf(HasSubstr("clocks: unlocked, SM "), HasSubstr("limits: 32 threads a warp, 1,024 threads a block")));
 }
 
 }  // namespace

@@ -11,7 +11,8 @@
 
 namespace sonde::test {
 
-Outcome runProgram(const std::vector<std::string>& command, const Environment& environment, void (*ready)(pid_t)) {
+Outcome runProgram(const std::vector<std::string>& command, const Environment& environment,
+                   std::function<void(pid_t)> ready) {
   int out[2], err[2];
   EXPECT_EQ(::pipe2(out, O_CLOEXEC), 0);
   EXPECT_EQ(::pipe2(err, O_CLOEXEC), 0);

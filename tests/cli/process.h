@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,7 +21,7 @@ struct Outcome {
 
 // `ready` is called with the program's id when it has printed the line "ready".
 Outcome runProgram(const std::vector<std::string>& command, const Environment& environment = {},
-                   void (*ready)(pid_t) = nullptr);
+                   std::function<void(pid_t)> ready = nullptr);
 
 }  // namespace sonde::test
 

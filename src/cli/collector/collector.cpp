@@ -137,9 +137,7 @@ bool Collector::startLocked() {
   const auto period = static_cast<uint32_t>(number("SONDE_FLUSH_MS", 500));
   // Where the library cannot flush by itself, the helper thread does.
   const bool byLibrary = period != 0 && cupti_.flushPeriod != nullptr && cupti_.flushPeriod(period) == CUPTI_SUCCESS;
-  const bool environment = std::find(kinds_.begin(), kinds_.end(), CUPTI_ACTIVITY_KIND_ENVIRONMENT) != kinds_.end();
-  startHelperThread(byLibrary ? 0 : period,
-                    environment ? static_cast<uint32_t>(number("SONDE_ENVIRONMENT_MS", 100)) : 0);
+  startHelperThread(byLibrary ? 0 : period);
   ::pthread_atfork(nullptr, nullptr, afterForkInChild);
   std::atexit(atExit);
   std::at_quick_exit(atQuickExit);
@@ -354,18 +352,9 @@ void Collector::flush() {
   if (active() && ownProcess()) cupti_.flushAll(0);
 }
 
-void Collector::sampleEnvironment() {
-  if (!active() || !ownProcess() || !enabled_.load() ||
-      std::find(kinds_.begin(), kinds_.end(), CUPTI_ACTIVITY_KIND_ENVIRONMENT) == kinds_.end())
-    return;
-  cupti_.disable(CUPTI_ACTIVITY_KIND_ENVIRONMENT);
-  cupti_.enable(CUPTI_ACTIVITY_KIND_ENVIRONMENT);
-}
-
 void Collector::finish(spool::EndReason reason, int32_t value) {
   if (!active() || !ownProcess()) return;
   std::lock_guard lock(finishMutex_);
-  sampleEnvironment();  // as it was at the end
   cupti_.flushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   takeDropped();
   spool::EndBlock end{};

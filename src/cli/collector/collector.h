@@ -9,7 +9,6 @@
 //   SONDE_FLUSH_MS            how often partly filled buffers are written (0: never)
 //   SONDE_BUFFER_KB           size of a record buffer
 //   SONDE_PROFILE_FROM_START  0: wait for cudaProfilerStart
-//   SONDE_ENVIRONMENT_MS      how often clocks, temperature and power are sampled, when that kind is on
 //   SONDE_EVENTS …            what to count, see counting.h
 //   SONDE_CHAIN_INJECTION, SONDE_CHAIN_NVTX   injection libraries that ours took the place of
 #ifndef SONDE_CLI_COLLECTOR_COLLECTOR_H_
@@ -52,8 +51,6 @@ class Collector {
   void requestBuffer(uint8_t** buffer, size_t* size, size_t* maxRecords);
   void completeBuffer(uint8_t* buffer, size_t validSize);
   void profilerSwitched(bool on);
-  // Another set of environment records; CUPTI gives one whenever they are enabled.
-  void sampleEnvironment();
   void driverLaunch(uint32_t cbid, const CUpti_CallbackData& info);
 
  private:

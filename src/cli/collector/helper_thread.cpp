@@ -27,8 +27,7 @@ struct Request {  // small enough for one atomic write to a pipe
 
 int requestPipe[2] = {-1, -1};
 int answerPipe[2] = {-1, -1};
-uint32_t period = 0;             // of flushing, ms; 0: never
-uint32_t environmentPeriod = 0;  // of environment samples, ms; 0: never
+uint32_t period = 0;  // of flushing, ms; 0: never
 pthread_t helper;
 
 bool highPipe(int fds[2]) {
@@ -51,27 +50,21 @@ int64_t nowMs() {
   return int64_t{t.tv_sec} * 1000 + t.tv_nsec / 1'000'000;
 }
 
-// Does what is due, and says how long to wait for the next thing; -1: for ever.
-int runTimers(int64_t now, int64_t* nextFlush, int64_t* nextSample) {
-  if (environmentPeriod != 0 && now >= *nextSample) {
-    Collector::instance().sampleEnvironment();
-    *nextSample = now + environmentPeriod;
-  }
-  if (period != 0 && now >= *nextFlush) {
+// Flushes when it is time, and says how long to wait for the next time; -1: for ever.
+int runTimer(int64_t now, int64_t* nextFlush) {
+  if (period == 0) return -1;
+  if (now >= *nextFlush) {
     Collector::instance().flush();
     *nextFlush = now + period;
   }
-  int64_t next = INT64_MAX;
-  if (environmentPeriod != 0) next = *nextSample;
-  if (period != 0) next = std::min(next, *nextFlush);
-  return next == INT64_MAX ? -1 : static_cast<int>(std::max<int64_t>(next - now, 0));
+  return static_cast<int>(std::max<int64_t>(*nextFlush - now, 0));
 }
 
 void* helperMain(void*) {
-  int64_t nextFlush = nowMs() + period, nextSample = nowMs() + environmentPeriod;
+  int64_t nextFlush = nowMs() + period;
   for (;;) {
     pollfd p{requestPipe[0], POLLIN, 0};
-    const int ready = ::poll(&p, 1, runTimers(nowMs(), &nextFlush, &nextSample));
+    const int ready = ::poll(&p, 1, runTimer(nowMs(), &nextFlush));
     if (ready == 0) continue;
     if (ready < 0 && errno == EINTR) continue;
     Request request{};
@@ -108,9 +101,8 @@ void finishByHelper(spool::EndReason reason, int32_t value) {
   ::poll(&p, 1, kWaitMs);
 }
 
-void startHelperThread(uint32_t periodMs, uint32_t environmentMs) {
+void startHelperThread(uint32_t periodMs) {
   period = periodMs;
-  environmentPeriod = environmentMs;
   if (!highPipe(requestPipe) || !highPipe(answerPipe)) return;
   sigset_t all, before;
   sigfillset(&all);

@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <sstream>
 
 #include "platform/tools_api.h"
 
@@ -22,6 +24,19 @@ std::string stateFolder() {
   if (const char* folder = std::getenv("XDG_RUNTIME_DIR"); folder != nullptr && folder[0] != 0)
     return std::string(folder) + "/sonde";
   return fmt::format("/tmp/sonde-{}", ::getuid());
+}
+
+// When a process began, in the kernel's own count; "gone" without such a process.
+std::string startOf(pid_t process) {
+  std::ifstream in(fmt::format("/proc/{}/stat", process));
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  // The name, in parentheses, can hold anything; the 20th word after it is the time.
+  const size_t end = text.rfind(')');
+  if (end == std::string::npos) return "gone";
+  std::istringstream words(text.substr(end + 1));
+  std::string word;
+  for (int i = 0; i < 20; i++) words >> word;
+  return word;
 }
 
 std::string key(const std::string& kind, int device) { return fmt::format("{}:{}", kind, device); }
@@ -54,8 +69,19 @@ bool ClockLocks::open(std::string* error) {
 
 bool ClockLocks::contains(const std::string& kind, int device) const { return locks_.contains(key(kind, device)); }
 
-bool ClockLocks::add(const std::string& kind, int device, const std::string& mode, std::string* error) {
-  locks_[key(kind, device)] = mode;
+pid_t ClockLocks::holder(const std::string& kind, int device) const {
+  const auto lock = locks_.find(key(kind, device));
+  if (lock == locks_.end() || !lock->is_object()) return 0;
+  const auto process = lock->value("holder", pid_t{0});
+  return process != 0 && lock->value("holder_started", "") == startOf(process) ? process : 0;
+}
+
+bool ClockLocks::add(const std::string& kind, int device, const std::string& mode, pid_t holder, std::string* error) {
+  auto& lock = locks_[key(kind, device)] = {{"mode", mode}};
+  if (holder != 0) {
+    lock["holder"] = holder;
+    lock["holder_started"] = startOf(holder);
+  }
   return write(error);
 }
 
@@ -66,7 +92,8 @@ bool ClockLocks::remove(const std::string& kind, int device, std::string* error)
 
 bool ClockLocks::write(std::string* error) {
   const std::string text = locks_.dump() + "\n";
-  if (::ftruncate(fd_, 0) == 0 && ::pwrite(fd_, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()))
+  if (::pwrite(fd_, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) &&
+      ::ftruncate(fd_, static_cast<off_t>(text.size())) == 0)
     return true;
   *error = fmt::format("{}: {}", path_, std::strerror(errno));
   return false;
@@ -99,11 +126,14 @@ bool undoLock(const Gpu& gpu, bool software, int device, std::string* error) {
   if (busId == nullptr || busId(bus, sizeof bus, device) != CUDA_SUCCESS || !function("nvmlInit_v2", init) ||
       !function("nvmlDeviceGetHandleByPciBusId_v2", byBus) || !function("nvmlDeviceResetGpuLockedClocks", reset) ||
       init() != 0 || byBus(bus, &handle) != 0) {
-    *error = fmt::format("NVML does not reach device {}", device);
+    *error = fmt::format("NVML (libnvidia-ml.so.1) does not reach device {}", device);
     return false;
   }
+  constexpr int kNoPermission = 4;
   const int code = reset(handle);
-  if (code != 0) *error = fmt::format("the clocks of device {} cannot be unlocked: NVML error {}", device, code);
+  if (code != 0)
+    *error = fmt::format("the clocks of device {} cannot be unlocked: {}", device,
+                         code == kNoPermission ? "run as administrator" : fmt::format("NVML error {}", code));
   return code == 0;
 }
 

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 
 #include "cli/commands/clock_locks.h"
 #include "cli/commands/installation.h"
@@ -102,7 +103,8 @@ bool lockHere(const Gpu& gpu, int device, const std::string& mode, bool* externa
   const CUcontext context = gpu.context(device, error);
   if (context == nullptr) return false;
   CUpti_ClockControl_Status status{};
-  *external = api.status(context, &status) == CUPTI_SUCCESS && status == CUPTI_CLOCK_CONTROL_STATUS_LOCKED;
+  *external = api.status(context, &status) == CUPTI_SUCCESS &&
+              (status == CUPTI_CLOCK_CONTROL_STATUS_LOCKED || status == CUPTI_CLOCK_CONTROL_STATUS_LOCKED_TO_FLOOR);
   const CUptiResult r =
       api.lock(context, mode == "boost" ? CUPTI_CLOCK_CONTROL_MODE_BOOST : CUPTI_CLOCK_CONTROL_MODE_BASE);
   if (r == CUPTI_SUCCESS) return true;
@@ -112,22 +114,48 @@ bool lockHere(const Gpu& gpu, int device, const std::string& mode, bool* externa
   return false;
 }
 
-[[noreturn]] void holdLock(const GpuLibraries& libraries, int device, const std::string& mode, int answer,
-                           int release) {
+// Around `lockIt`, which locks: the lock goes on the list first, so that one in force is never missing from it, and
+// comes off again when it is none of ours. holder: see ClockLocks::add.
+bool listed(ClockLocks& locks, const std::string& kind, int device, const std::string& mode, pid_t holder,
+            const std::function<bool(bool* external)>& lockIt, bool* external, std::string* error) {
+  const bool before = locks.contains(kind, device);
+  if (!before && !locks.add(kind, device, mode, holder, error)) return false;
+  std::string ignored;
+  if (!lockIt(external)) {
+    if (!before) locks.remove(kind, device, &ignored);
+    return false;
+  }
+  if (*external) return before || locks.remove(kind, device, error);
+  // One that is on the list and not in force any more (after a restart, say) is ours anew.
+  return !before || locks.add(kind, device, mode, holder, error);
+}
+
+[[noreturn]] void holdLock(const GpuLibraries& libraries, const std::string& kind, int device, const std::string& mode,
+                           int answer, int release) {
   // What a terminal sends is for the application; this process ends when ours closes its pipe.
   for (const int s : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(s, SIG_IGN);
   Gpu gpu;
   std::string error;
-  bool external = false;
-  const bool good = gpu.load(libraries, &error) && lockHere(gpu, device, mode, &external, &error);
-  const std::string text = good ? (external ? "external" : "locked") : "error " + error;
+  bool external = false, good = false;
+  bool left = false;  // by `sonde clocks lock`, or by a run that was killed
+  {
+    ClockLocks locks;
+    good = gpu.load(libraries, &error) && locks.open(&error) &&
+           listed(
+               locks, kind, device, mode, ::getpid(),
+               [&](bool* other) { return lockHere(gpu, device, mode, other, &error); }, &external, &error);
+    left = good && external && locks.contains(kind, device) && locks.holder(kind, device) == 0;
+  }
+  const std::string text = !good ? "error " + error : left ? "left" : external ? "external" : "locked";
   [[maybe_unused]] const ssize_t ignored = ::write(answer, text.data(), text.size());
   ::close(answer);
   char byte;
   while (good && ::read(release, &byte, 1) < 0 && errno == EINTR) {
   }
+  if (text != "locked") ::_exit(0);
   ClockApi api;
-  if (good && api.load(gpu, &error)) api.unlock();
+  ClockLocks locks;
+  if (locks.open(&error) && api.load(gpu, &error) && api.unlock() == CUPTI_SUCCESS) locks.remove(kind, device, &error);
   ::_exit(0);
 }
 
@@ -191,8 +219,8 @@ void ClockHold::release() {
   holders_.clear();
 }
 
-bool ClockHold::lock(const GpuLibraries& libraries, const std::vector<uint32_t>& devices, const std::string& mode,
-                     Console& console, std::string* error) {
+bool ClockHold::lock(const GpuLibraries& libraries, const std::string& kind, const std::vector<uint32_t>& devices,
+                     const std::string& mode, Console& console, std::string* error) {
   json numbers;
   if (!inGpuProcess(
           libraries,
@@ -217,7 +245,7 @@ bool ClockHold::lock(const GpuLibraries& libraries, const std::vector<uint32_t>&
       for (const Holder& h : holders_) ::close(h.release);
       ::close(answer[0]);
       ::close(hold[1]);
-      holdLock(libraries, device, mode, answer[1], hold[0]);
+      holdLock(libraries, kind, device, mode, answer[1], hold[0]);
     }
     ::close(answer[1]);
     ::close(hold[0]);
@@ -231,8 +259,9 @@ bool ClockHold::lock(const GpuLibraries& libraries, const std::vector<uint32_t>&
     }
     ::close(answer[0]);
     if (child > 0) holders_.push_back({child, hold[1]});
-    if (text == "external") {
-      console.info(fmt::format("the clocks of device {} are locked already; they stay as they are", device));
+    if (text == "external" || text == "left") {
+      console.info(fmt::format("the clocks of device {} are locked already; they stay as they are{}", device,
+                               text == "left" ? " ('sonde clocks unlock' frees them)" : ""));
     } else if (text != "locked") {
       *error = text.compare(0, 6, "error ") == 0 ? text.substr(6) : "the process that locks the clocks gave no answer";
       release();
@@ -241,6 +270,69 @@ bool ClockHold::lock(const GpuLibraries& libraries, const std::vector<uint32_t>&
   }
   return true;
 }
+
+namespace {
+
+bool lockDevice(const ClocksCommand& s, const GpuLibraries& libraries, ClockLocks& locks, int device, Console& console,
+                std::string* error) {
+  const auto lockIt = [&](bool* external) {
+    json answer;
+    const bool good = inGpuProcess(
+        libraries,
+        [&](Gpu& gpu, json* result, std::string* why) {
+          bool other = false;
+          const bool done = lockHere(gpu, device, s.mode, &other, why);
+          *result = other;
+          return done;
+        },
+        &answer, error);
+    *external = good && answer.get<bool>();
+    return good;
+  };
+  bool external = false;
+  if (!listed(locks, s.device, device, s.mode, 0, lockIt, &external, error)) return false;
+  console.info(
+      external ? fmt::format("the clocks of device {} are locked already; they stay as they are{}", device,
+                             locks.contains(s.device, device) ? " ('sonde clocks unlock' frees them)" : "")
+               : fmt::format("the clocks of device {} are locked to {} until 'sonde clocks unlock'", device, s.mode));
+  return true;
+}
+
+bool unlockDevice(const ClocksCommand& s, const GpuLibraries& libraries, ClockLocks& locks, int device,
+                  Console& console, std::string* error) {
+  json answer;
+  if (!locks.contains(s.device, device)) {
+    const bool known = inGpuProcess(
+        libraries,
+        [&](Gpu& gpu, json* result, std::string*) {
+          *result = clockState(gpu, device);
+          return true;
+        },
+        &answer, error);
+    const std::string status = known ? answer.value("status", "") : "";
+    console.info(status.rfind("locked", 0) == 0
+                     ? fmt::format("the clocks of device {} were locked by another program; they stay so", device)
+                     : fmt::format("the clocks of device {} are not locked", device));
+    return true;
+  }
+  if (const pid_t holder = locks.holder(s.device, device)) {
+    console.info(
+        fmt::format("the clocks of device {} are locked by a 'sonde run' that is under way (process {}); it frees them "
+                    "when it ends",
+                    device, holder));
+    return true;
+  }
+  if (!inGpuProcess(
+          GpuLibraries{libraries.driver, ""},
+          [&](Gpu& gpu, json*, std::string* why) { return undoLock(gpu, s.device == "software", device, why); },
+          &answer, error) ||
+      !locks.remove(s.device, device, error))
+    return false;
+  console.info(fmt::format("the clocks of device {} are unlocked", device));
+  return true;
+}
+
+}  // namespace
 
 int clocksCommand(ClocksCommand& s, Console& console) {
   const Installation here = Installation::find();
@@ -287,49 +379,9 @@ int clocksCommand(ClocksCommand& s, Console& console) {
   if (!locks.open(&error)) return fail();
   for (const json& number : numbers) {
     const int device = number.get<int>();
-    if (s.action == "lock") {
-      json external;
-      if (!inGpuProcess(
-              libraries,
-              [&](Gpu& gpu, json* result, std::string* why) {
-                bool other = false;
-                const bool good = lockHere(gpu, device, s.mode, &other, why);
-                *result = other;
-                return good;
-              },
-              &external, &error))
-        return fail();
-      if (external.get<bool>()) {
-        console.info(fmt::format("the clocks of device {} are locked already; they stay as they are{}", device,
-                                 locks.contains(s.device, device) ? " ('sonde clocks unlock' frees them)" : ""));
-      } else {
-        if (!locks.add(s.device, device, s.mode, &error)) return fail();
-        console.info(
-            fmt::format("the clocks of device {} are locked to {} until 'sonde clocks unlock'", device, s.mode));
-      }
-      continue;
-    }
-    if (!locks.contains(s.device, device)) {
-      json state;
-      inGpuProcess(
-          libraries,
-          [&](Gpu& gpu, json* result, std::string*) {
-            *result = clockState(gpu, device);
-            return true;
-          },
-          &state, &error);
-      console.info(state.is_object() && state.value("status", "") == "locked"
-                       ? fmt::format("the clocks of device {} were locked by another program; they stay so", device)
-                       : fmt::format("the clocks of device {} are not locked", device));
-      continue;
-    }
-    json done;
-    if (!inGpuProcess(
-            GpuLibraries{libraries.driver, ""},
-            [&](Gpu& gpu, json*, std::string* why) { return undoLock(gpu, software, device, why); }, &done, &error))
-      return fail();
-    if (!locks.remove(s.device, device, &error)) return fail();
-    console.info(fmt::format("the clocks of device {} are unlocked", device));
+    const bool good = s.action == "lock" ? lockDevice(s, libraries, locks, device, console, &error)
+                                         : unlockDevice(s, libraries, locks, device, console, &error);
+    if (!good) return fail();
   }
   return 0;
 }

@@ -23,7 +23,8 @@ nlohmann::json clockState(const Gpu& gpu, int device);
 std::string describeClocks(const nlohmann::json& state);
 
 // Locks clocks for as long as it lives. A process of its own holds each lock
-// and undoes it when ours goes, however that ends.
+// and undoes it when ours goes, however that ends; should that process be
+// killed as well, the lock is on the list that `sonde clocks unlock` goes by.
 class ClockHold {
  public:
   ClockHold() = default;
@@ -31,9 +32,10 @@ class ClockHold {
   ClockHold(const ClockHold&) = delete;
   ClockHold& operator=(const ClockHold&) = delete;
 
-  // mode: "base" or "boost". devices empty: all. False: *error, and nothing is locked.
-  bool lock(const GpuLibraries& libraries, const std::vector<uint32_t>& devices, const std::string& mode,
-            Console& console, std::string* error);
+  // kind: of device, "software" or "real". mode: "base" or "boost". devices
+  // empty: all. False: *error, and nothing is locked.
+  bool lock(const GpuLibraries& libraries, const std::string& kind, const std::vector<uint32_t>& devices,
+            const std::string& mode, Console& console, std::string* error);
   void release();
 
  private:

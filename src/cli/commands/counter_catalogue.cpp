@@ -116,7 +116,7 @@ bool clocksMove(const Gpu& gpu, int device) {
   CUpti_ClockControl_Status status{};
   CUcontext context = gpu.context(device, &ignored);
   return context != nullptr && getStatus(context, &status) == CUPTI_SUCCESS &&
-         status == CUPTI_CLOCK_CONTROL_STATUS_UNLOCKED;
+         status != CUPTI_CLOCK_CONTROL_STATUS_LOCKED && status != CUPTI_CLOCK_CONTROL_STATUS_BOOST_DISABLED;
 }
 
 constexpr const char* kKindNames[] = {"double", "count", "percent", "throughput", "integer", "utilization"};

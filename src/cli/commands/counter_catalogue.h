@@ -26,7 +26,7 @@ struct CatalogueMetric {
 struct DeviceCatalogue {
   uint32_t id = 0;
   std::string name;
-  bool clocksMove = false;  // known to be unlocked
+  bool clocksMove = false;  // known not to be held
   std::vector<CatalogueEvent> events;
   std::vector<CatalogueMetric> metrics;
 

@@ -60,6 +60,7 @@ int reportCommand(ReportCommand& s, Console& console) {
   }
   const bool good = printReports(trace, s.report, console, &error);
   printLosses(trace, s.report.csv, console);
+  printMovedClocks(trace, s.report, console);
   if (good) return 0;
   console.error(error);
   return kOwnFailure;

@@ -211,6 +211,16 @@ bool printReports(const Trace& trace, const ReportSettings& s, Console& console,
   return true;
 }
 
+void printMovedClocks(const Trace& trace, const ReportSettings& settings, Console& console) {
+  reports::Options options;
+  options.devices.insert(settings.devices.begin(), settings.devices.end());
+  for (const reports::MovedClock& c : reports::movedClocks(trace, options))
+    console.warning(
+        fmt::format("the SM clock of {} moved between {} and {} MHz while it worked, and all times depend on it: "
+                    "repeated runs can differ. --lock-clocks base holds it still",
+                    c.device, c.minMHz, c.maxMHz));
+}
+
 void printLosses(const Trace& trace, bool csv, Console& console) {
   const uint64_t lost = trace.dropped();
   const std::string line = fmt::format(

@@ -21,6 +21,9 @@ bool printReports(const Trace& trace, const ReportSettings& settings, Console& c
 // The line on lost records, and warnings on everything that is not whole.
 void printLosses(const Trace& trace, bool csv, Console& console);
 
+// Warns of devices whose clocks moved, as far as the trace has samples of them.
+void printMovedClocks(const Trace& trace, const ReportSettings& settings, Console& console);
+
 // spools: the raw content of each process's spool, for the trace format.
 struct Spool {
   uint32_t pid = 0;

@@ -108,6 +108,8 @@ bool usesSanitizer(const std::string& program) {
   return false;
 }
 
+bool usesSoftware(const RunSettings& s) { return s.device == "software" || (s.device == "auto" && !hasRealDevice()); }
+
 struct Plan {
   bool software = true;
   std::map<std::string, std::string> environment;
@@ -130,7 +132,7 @@ bool makePlan(const RunSettings& s, const std::string& spoolFolder, Plan* plan, 
   if (!kindsOf(s.trace, &kinds, error)) return false;
   if (s.environment) kinds.push_back(CUPTI_ACTIVITY_KIND_ENVIRONMENT);
 
-  plan->software = s.device == "software" || (s.device == "auto" && !hasRealDevice());
+  plan->software = usesSoftware(s);
   auto& env = plan->environment;
   if (plan->software) {
     if (!fs::exists(fs::path(here.softgpu) / "libcuda.so.1", ec)) {
@@ -145,7 +147,7 @@ bool makePlan(const RunSettings& s, const std::string& spoolFolder, Plan* plan, 
   env["SONDE_CUPTI"] = cupti;
   env["SONDE_KINDS"] = fmt::format("{}", fmt::join(kinds, ","));
   env["SONDE_FLUSH_MS"] = std::to_string(s.flushMs);
-  env["SONDE_ENVIRONMENT_MS"] = std::to_string(s.environmentMs);
+  if (s.environment) env["SONDE_ENVIRONMENT_PERIOD_MS"] = std::to_string(s.environmentMs);
   env["SONDE_BUFFER_KB"] = std::to_string(s.bufferKb);
   env["SONDE_PROFILE_FROM_START"] = std::to_string(s.profileFromStart != "off");
   // There is one slot for each injection library; one that is taken is called by ours.
@@ -195,8 +197,7 @@ namespace {
 GpuLibraries librariesFor(const RunSettings& s) {
   const Installation here = Installation::find();
   std::error_code ec;
-  const bool software = s.device == "software" || (s.device == "auto" && !hasRealDevice());
-  return {software ? here.softgpu + "/libcuda.so.1" : "libcuda.so.1",
+  return {usesSoftware(s) ? here.softgpu + "/libcuda.so.1" : "libcuda.so.1",
           s.cupti.empty() ? here.cupti : fs::absolute(s.cupti, ec).lexically_normal().string()};
 }
 
@@ -238,7 +239,9 @@ int runCommand(RunSettings& s, Console& console) {
   const bool counting = !s.events.empty() || !s.metrics.empty();
   const GpuLibraries libraries = librariesFor(s);
   ClockHold clocks;
-  if (!s.lockClocks.empty() && !clocks.lock(libraries, s.report.devices, s.lockClocks, console, &error)) return fail();
+  if (!s.lockClocks.empty() &&
+      !clocks.lock(libraries, usesSoftware(s) ? "software" : "real", s.report.devices, s.lockClocks, console, &error))
+    return fail();
   Catalogue catalogue;
   CounterChoice choice;
   if (counting) {
@@ -302,6 +305,7 @@ int runCommand(RunSettings& s, Console& console) {
   bool good = printReports(trace, s.report, console, &error);
   printLosses(trace, s.report.csv, console);
   if (const auto warning = movingClocksWarning(catalogue, choice)) console.warning(*warning);
+  printMovedClocks(trace, s.report, console);
   good = good && writeOutputs(spools, trace, s.exports, s.report.names, console, &error);
   if (!good) {
     console.error(error);

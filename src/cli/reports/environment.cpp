@@ -42,6 +42,23 @@ std::vector<std::string> throttleReasonNames(uint32_t reasons) {
   return names;
 }
 
+std::vector<MovedClock> movedClocks(const Trace& trace, const Options& options) {
+  std::map<std::string, MovedClock> seen;
+  for (const EnvironmentSample& e : trace.environment) {
+    if (e.kind != CUPTI_ACTIVITY_ENVIRONMENT_SPEED || (e.throttleReasons & CUPTI_CLOCKS_THROTTLE_REASON_GPU_IDLE) != 0)
+      continue;
+    if (!options.devices.empty() && !options.devices.contains(e.device)) continue;
+    const std::string device = deviceName(trace, e.process, e.device);
+    const auto [it, fresh] = seen.try_emplace(device, MovedClock{device, e.smClockMHz, e.smClockMHz});
+    it->second.minMHz = std::min(it->second.minMHz, e.smClockMHz);
+    it->second.maxMHz = std::max(it->second.maxMHz, e.smClockMHz);
+  }
+  std::vector<MovedClock> moved;
+  for (const auto& [device, clock] : seen)
+    if (clock.minMHz != clock.maxMHz) moved.push_back(clock);
+  return moved;
+}
+
 Table environmentSummary(const Trace& trace, const Options& options) {
   Table t;
   t.emptyReason = "no clocks, temperatures or power were recorded (--environment)";

@@ -49,6 +49,12 @@ Table overheadSummary(const Trace&, const Options&);
 Table launchSummary(const Trace&, const Options&);
 // environment.cpp
 Table environmentSummary(const Trace&, const Options&);
+// Devices whose SM clock was not the same in all samples that were not idle.
+struct MovedClock {
+  std::string device;
+  uint32_t minMHz = 0, maxMHz = 0;
+};
+std::vector<MovedClock> movedClocks(const Trace&, const Options&);
 // "power cap" … of CUpti_EnvironmentClocksThrottleReason bits.
 std::vector<std::string> throttleReasonNames(uint32_t reasons);
 // counters.cpp

@@ -18,6 +18,9 @@ namespace sonde::platform::nvidia {
   X(cuDeviceGetUuid)                   \
   X(cuDeviceTotalMem)                  \
   X(cuDeviceGetPCIBusId)               \
+  X(cuDevicePrimaryCtxGetState)        \
+  X(cuDevicePrimaryCtxRetain)          \
+  X(cuDevicePrimaryCtxRelease)         \
   X(cuCtxGetCurrent)                   \
   X(cuCtxSetCurrent)                   \
   X(cuCtxPushCurrent)                  \

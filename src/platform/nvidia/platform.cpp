@@ -61,12 +61,36 @@ volatile uint8_t* enabledCallbacks(uint32_t domain, uint32_t* count) {
   return domain == SONDE_DOMAIN_DRIVER ? driverWanted : domain == SONDE_DOMAIN_RUNTIME ? runtimeWanted : nullptr;
 }
 
+bool isPrimaryContext(CUcontext handle) {
+  int count = 0;
+  if (!own.cuDevicePrimaryCtxGetState || !own.cuDevicePrimaryCtxRetain || !own.cuDevicePrimaryCtxRelease ||
+      !own.cuDeviceGetCount || own.cuDeviceGetCount(&count) != CUDA_SUCCESS)
+    return false;
+  for (CUdevice device = 0; device < count; ++device) {
+    unsigned flags = 0;
+    int active = 0;
+    CUcontext primary = nullptr;
+    // Retained only where it is in use: looking makes no context.
+    if (own.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || !active ||
+        own.cuDevicePrimaryCtxRetain(&primary, device) != CUDA_SUCCESS)
+      continue;
+    own.cuDevicePrimaryCtxRelease(device);
+    if (primary == handle) return true;
+  }
+  return false;
+}
+
 // NULL means the current context of the thread. The driver trusts handles, so
-// one is believed only if a hook saw it or it is current.
+// one is believed only if a hook saw it, or it is current or a primary context.
 Context* contextOf(SondeHandle handle) {
   Context* current = currentContext();
   if (handle == nullptr || (current != nullptr && current->handle == handle)) return current;
-  return findContext(static_cast<CUcontext>(handle), false);
+  const auto asked = static_cast<CUcontext>(handle);
+  if (Context* context = findContext(asked, false)) return context;
+  if (!isPrimaryContext(asked)) return nullptr;
+  Context* context = findContext(asked, true);
+  if (context != nullptr) context->primary.store(true);
+  return context;
 }
 
 int32_t contextId(SondeHandle handle, uint32_t* id) {
