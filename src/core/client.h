@@ -143,6 +143,8 @@ struct Client {
   uint64_t nextSample = 0;         // of the environment; ns of the steady clock, 0: none
   uint64_t dropped = 0;
   std::atomic<bool> wakeRequested{false};
+  // The client has none of its buffers with us: the next record asks for one.
+  std::atomic<bool> needsBuffer{false};
   uint64_t nextFlush = 0;  // ns of the steady clock
 
   bool kindOn(uint32_t kind, CUcontext context) const {

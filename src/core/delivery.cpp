@@ -49,6 +49,35 @@ class Pass {
   Pass(Client& client, std::unique_lock<std::mutex>& lock, bool everything)
       : client_(client), lock_(lock), everything_(everything), epoch_(client.epoch) {}
 
+  // Asks for a buffer that the next records go to.
+  void prepare() {
+    client_.needsBuffer.store(false, std::memory_order_relaxed);
+    const BufferCallbacks* callbacks = client_.buffers.load(std::memory_order_acquire);
+    OpenBuffer fresh;
+    if (callbacks == nullptr || !request(*callbacks, &fresh)) return;
+    if (fresh.data != nullptr && fresh.size != 0) {
+      client_.spares.push_back(fresh);
+      return;
+    }
+    // Refused: that costs the oldest record, and the next one asks again.
+    for (ThreadQueue* queue = client_.queues; queue != nullptr; queue = queue->next) {
+      if (queue->records.peek() == nullptr) continue;
+      dropOldest(*queue);
+      break;
+    }
+    client_.needsBuffer.store(true, std::memory_order_relaxed);
+  }
+
+  // The client has no buffer out: the next record will ask.
+  void noteNeed() {
+    bool out = client_.open.data != nullptr || !client_.spares.empty();
+    for (ThreadQueue* queue = client_.queues; queue != nullptr && !out; queue = queue->next) {
+      out = queue->open.data != nullptr;
+    }
+    client_.needsBuffer.store(!out && client_.buffers.load(std::memory_order_relaxed) != nullptr,
+                              std::memory_order_relaxed);
+  }
+
   void run() {
     // Tools find the call before the work that it launched.
     if (!runOver(false) || !runOver(true)) return;
@@ -312,6 +341,15 @@ void stopAtExit() {
   }
 }
 
+// Hands the client over to whoever waits for it; releases the lock.
+void endDelivery(Client& client, std::unique_lock<std::mutex>& lock, bool alone) {
+  client.deliverAgain = client.deliverAgainAll = false;
+  if (!alone || client.deliverer != std::this_thread::get_id()) return;
+  client.deliverer = std::thread::id();
+  lock.unlock();
+  client.delivererGone.notify_all();
+}
+
 }  // namespace
 
 void deliver(Client& client, Deliver what) {
@@ -336,12 +374,24 @@ void deliver(Client& client, Deliver what) {
     client.deliverAgainAll = false;
     Pass(client, lock, everything).run();
   } while (client.deliverAgain && client.epoch == epoch);
-  client.deliverAgain = client.deliverAgainAll = false;
-  if (alone && client.deliverer == self) {
-    client.deliverer = std::thread::id();
-    lock.unlock();
-    client.delivererGone.notify_all();
+  if (client.epoch == epoch) Pass(client, lock, false).noteNeed();
+  endDelivery(client, lock, alone);
+}
+
+void offerBuffer(Client& client, ThreadState& thread) {
+  if (deliverer().exiting.load(std::memory_order_relaxed) || thread.inClient[client.index].load() != 0) return;
+  std::unique_lock lock(client.deliveryMutex, std::try_to_lock);
+  if (!lock.owns_lock() || client.deliverer != std::thread::id() || !client.needsBuffer.load()) return;
+  client.deliverer = std::this_thread::get_id();
+  const uint32_t epoch = client.epoch;
+  Pass(client, lock, false).prepare();
+  // A flush from within the callback.
+  while (client.deliverAgain && client.epoch == epoch) {
+    client.deliverAgain = false;
+    Pass(client, lock, std::exchange(client.deliverAgainAll, false)).run();
+    if (client.epoch == epoch) Pass(client, lock, false).noteNeed();
   }
+  endDelivery(client, lock, true);
 }
 
 void reportFlush(Client& client, uint64_t start) {
@@ -408,6 +458,7 @@ void discardQueues(Client& client) {
   client.enqueued.clear();
   client.dropped = 0;
   client.deliverAgain = client.deliverAgainAll = false;
+  client.needsBuffer.store(false);
 }
 
 void lockDelivery() {
@@ -446,6 +497,7 @@ void restartDeliveryInChild() {
     if (client.deliverer != std::this_thread::get_id()) client.deliverer = std::thread::id();
     new (&client.delivererGone) std::condition_variable;
     client.wakeRequested.store(false);
+    client.needsBuffer.store(client.buffers.load() != nullptr);
   }
 }
 

@@ -21,6 +21,11 @@ enum class Deliver {
 // rather than a deadlock.
 void deliver(Client& client, Deliver what);
 
+// After a record while client.needsBuffer: asks for a buffer on this thread, so
+// that a client which flushes only when it has given out a buffer does flush.
+// Does nothing while another delivery runs or within the client's own code.
+void offerBuffer(Client& client, ThreadState& thread);
+
 // An OVERHEAD record for a flush that began at `start` and ends now, if the
 // client wants such; it goes out with the next delivery.
 void reportFlush(Client& client, uint64_t start);

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/core.h"
+#include "core/delivery.h"
 #include "core/errors.h"
 #include "core/events/access.h"
 #include "core/records.h"
@@ -133,6 +134,8 @@ inline void recordCall(ThreadState& thread, Client& client, const SondeApiCall& 
   record->correlationId = call.correlationId;
   record->returnValue = call.returnValue != nullptr ? *static_cast<const uint32_t*>(call.returnValue) : 0;
   client.commit(thread, sizeof(CUpti_ActivityAPI));
+  if (client.needsBuffer.load(std::memory_order_relaxed)) [[unlikely]]
+    offerBuffer(client, thread);
 }
 
 void apiExit(void*, SondeApiCall* call) {

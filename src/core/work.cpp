@@ -179,6 +179,8 @@ void workCompleted(void*, const SondeWork* work) {
       append(thread, client, untimed, false);
     } else {
       append(thread, client, *work, how == kAsKernel);
+      if (client.needsBuffer.load(std::memory_order_relaxed)) [[unlikely]]
+        offerBuffer(client, thread);
       if (noted) returnRoom(client, *work);
     }
     if (ThreadQueue* queue = thread.queue[i]) queue->ofDevice.store(true, std::memory_order_relaxed);

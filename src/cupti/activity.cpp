@@ -44,6 +44,7 @@ CUptiResult registerCallbacks(Client* client, CUpti_BuffersCallbackRequestFunc r
     const auto* callbacks = new BufferCallbacks{requested, completed};
     keepForEver(callbacks);
     client->buffers.store(callbacks);
+    client->needsBuffer.store(true);
   }
   startDelivery();
   return CUPTI_SUCCESS;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Buffers, flushing, dropping.
 #include <cstring>
+#include <memory>
 #include <set>
 #include <thread>
 
@@ -104,6 +105,47 @@ TEST_F(ActivityBuffers, ACT_012_ValidSizeWalksExactly) {
   makeCalls(7);
   collector_.flush();
   EXPECT_EQ((std::vector<size_t>{7 * 40}), valid);
+}
+
+// Tools flush only when they gave out a buffer: they must be asked for one as
+// soon as there is a record, also after all buffers went back.
+TEST_F(ActivityBuffers, ABufferIsAskedForByTheFirstRecord) {
+  EXPECT_EQ(0u, collector_.requests);
+  makeCalls(1);
+  EXPECT_EQ(1u, collector_.requests);
+  makeCalls(3);
+  EXPECT_EQ(1u, collector_.requests);
+  EXPECT_EQ(4u, collector_.flush().size());
+  EXPECT_EQ(1u, collector_.requests);
+  EXPECT_EQ(1u, collector_.completions);
+  makeCalls(1);
+  EXPECT_EQ(2u, collector_.requests);
+  EXPECT_EQ(5u, collector_.flush().size());
+  EXPECT_EQ(2u, collector_.completions);
+}
+
+// A client that flushes, or calls CUDA, in the request callback.
+TEST_F(ActivityBuffers, ARequestByARecordMayMakeRecordsAndFlush) {
+  int depth = 0, requests = 0;
+  bool busy = true;
+  std::vector<std::unique_ptr<uint8_t[]>> given;
+  collector_.onRequest = [&](uint8_t** buffer, size_t* size, size_t*) {
+    EXPECT_EQ(0, depth++);
+    if (busy) {
+      ++requests;
+      makeCalls(1);
+      EXPECT_EQ(CUPTI_SUCCESS, cuptiActivityFlushAll(0));
+      busy = false;
+    }
+    *buffer = given.emplace_back(std::make_unique<uint8_t[]>(4096)).get();
+    *size = 4096;
+    --depth;
+  };
+  makeCalls(1);
+  EXPECT_EQ(1, requests);
+  EXPECT_EQ(1u, collector_.completions);  // the flush within gave it back, with both records
+  EXPECT_EQ(2u, collector_.records().size());
+  EXPECT_EQ(0u, dropped());
 }
 
 TEST_F(ActivityBuffers, ACT_013_DroppedCountMayBeAskedInTheCompleteCallback) {
