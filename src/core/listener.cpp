@@ -265,7 +265,7 @@ CUpti_GraphData graphData(const SondeResource& event) {
     default:
       data.node = static_cast<CUgraphNode>(event.handle);
       data.graph = static_cast<CUgraph>(event.parent);
-      data.originalNode = reinterpret_cast<CUgraphNode>(event.originalNodeId);
+      data.originalNode = static_cast<CUgraphNode>(event.originalNode);
       break;
   }
   return data;

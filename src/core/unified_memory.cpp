@@ -2,6 +2,7 @@
 #include "core/unified_memory.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <mutex>
 
 #include "core/core.h"
@@ -25,12 +26,17 @@ uint32_t deviceCount(const SondePlatform& platform) {
   return std::min(count, kMaxUnifiedMemoryDevices);
 }
 
-CUptiResult notSupported(const Client& client, bool device, uint32_t ordinal) {
+CUptiResult notSupported(const SondePlatform& platform, const Client& client, bool device, uint32_t ordinal) {
   // The 6.5 manual knows one code for both.
   const CUptiResult code = client.manual6050 ? CUPTI_ERROR_NOT_SUPPORTED
                            : device          ? CUPTI_ERROR_UM_PROFILING_NOT_SUPPORTED_ON_DEVICE
                                              : CUPTI_ERROR_UM_PROFILING_NOT_SUPPORTED;
   if (!device) return fail(code, "this platform has no counters of unified memory");
+  // An older platform ends before this.
+  if (platform.size >= offsetof(SondePlatform, unifiedMemoryFailure) + sizeof platform.unifiedMemoryFailure &&
+      platform.unifiedMemoryFailure != nullptr) {
+    return fail(code, "%s", platform.unifiedMemoryFailure());
+  }
   return fail(code,
               "device %u has no counters of unified memory: its model has none, or SONDE_MANAGED=resident switched "
               "them off",
@@ -64,7 +70,7 @@ CUptiResult configureUnifiedMemory(Client* client, const CUpti_ActivityUnifiedMe
       return fail(CUPTI_ERROR_INVALID_PARAMETER, "config[%u].enable: %u is neither 0 nor 1", i, c.enable);
     }
   }
-  if (platform->unifiedMemoryConfigure == nullptr) return notSupported(*client, false, 0);
+  if (platform->unifiedMemoryConfigure == nullptr) return notSupported(*platform, *client, false, 0);
   auto concerns = [](const CUpti_ActivityUnifiedMemoryCounterConfig& c, uint32_t device) {
     return c.scope == CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_ALL_DEVICES || c.deviceId == device;
   };
@@ -78,7 +84,7 @@ CUptiResult configureUnifiedMemory(Client* client, const CUpti_ActivityUnifiedMe
       }
       // Whether the device can is known only by asking.
       if (kinds != 0 && platform->unifiedMemoryConfigure(device, kinds | told[device]) != 0) {
-        return notSupported(*client, true, device);
+        return notSupported(*platform, *client, true, device);
       }
       if (kinds != 0) told[device] |= kinds;
     }

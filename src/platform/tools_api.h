@@ -113,6 +113,7 @@ typedef struct SondeResource {
   uint32_t isAsync;
   SondeHandle pool;
   uint64_t poolReleaseThreshold, poolReservedBytes, poolUsedBytes;
+  SondeHandle originalNode; /* clone of a graph node: what it was copied from */
 } SondeResource;
 
 typedef enum SondeSyncEvent {
@@ -384,6 +385,8 @@ typedef struct SondePlatform {
 
   /* Frees the lock of a device's clocks whoever made it. May be NULL. */
   int32_t (*clockReset)(uint32_t device);
+  /* Why unifiedMemoryConfigure failed last, for people. May be NULL. */
+  const char* (*unifiedMemoryFailure)(void);
 } SondePlatform;
 
 typedef enum SondeInterest {

@@ -188,14 +188,21 @@ double middle(std::vector<double>& values) {
   return values.empty() ? 0 : values[values.size() / 2];
 }
 
+// What the kernels of some runs say, without the first two of each stream.
 struct Run {
-  // Of each kernel but the first two of its stream.
-  std::vector<double> startAfterReturn, startAfterStamp, endToStamp;
+  std::vector<double> startAfterReturn;             // where the stream was idle
+  std::vector<double> startAfterStamp, endToStamp;  // where it was not
+  std::vector<double> endToStampIdle;
 };
 
-// `n` kernels of `ns` in each of `streams`, an event behind each. Idle: each
-// waits for the one before; else all are enqueued before the first can run.
-bool measure(Context& context, Bench& b, unsigned streams, unsigned n, uint64_t ns, bool idle, Run& run) {
+enum class How {
+  kAlone,   // each kernel waits for the one before, and a while more
+  kFree,    // as fast as the host can, streams in turn
+  kQueued,  // all are enqueued before the first can run
+};
+
+// `n` kernels of `ns` in each of `streams`, an event behind each.
+bool measure(Context& context, Bench& b, unsigned streams, unsigned n, uint64_t ns, How how, Run& run) {
   const unsigned all = streams * n;
   if (all + streams > kSpins) return false;
   std::vector<CUevent> events(all);
@@ -203,13 +210,13 @@ bool measure(Context& context, Bench& b, unsigned streams, unsigned n, uint64_t 
   for (CUevent& e : events)
     if ((e = context.takeEvent()) == nullptr) return false;
   bool good = true;
-  for (unsigned s = 0; s < streams && !idle && good; ++s)
+  for (unsigned s = 0; s < streams && how == How::kQueued && good; ++s)
     good = launchSpin(b, b.streams[s], all + s, 100'000 + 8'000 * all);
   for (unsigned i = 0; i < all && good; ++i) {
     good = launchSpin(b, b.streams[i % streams], i, ns);
     returned[i] = platform::nowNs();
     good = good && own.cuEventRecord(events[i], b.streams[i % streams]) == CUDA_SUCCESS;
-    if (idle && good) {
+    if (how == How::kAlone && good) {
       good = waitFor(events[i], kLoading);
       const uint64_t until = platform::nowNs() + 20'000;  // truly idle
       while (platform::nowNs() < until) {
@@ -223,10 +230,15 @@ bool measure(Context& context, Bench& b, unsigned streams, unsigned n, uint64_t 
   for (unsigned i = 0; i < all && good; ++i) {
     if (!(good = context.clock.deviceTime(events[i], &stamps[i]))) break;
     if (i < 2 * streams) continue;
-    const double start = context.clock.relative(b.copy[2 * i]);
-    run.startAfterReturn.push_back(start - context.clock.toDevice(returned[i]));
-    run.startAfterStamp.push_back(start - stamps[i - streams]);
-    run.endToStamp.push_back(stamps[i] - context.clock.relative(b.copy[2 * i + 1]));
+    const double start = context.clock.relative(b.copy[2 * i]), end = context.clock.relative(b.copy[2 * i + 1]);
+    const double reached = context.clock.toDevice(returned[i]);
+    if (stamps[i - streams] < reached) {
+      run.startAfterReturn.push_back(start - reached);
+      run.endToStampIdle.push_back(stamps[i] - end);
+    } else if (stamps[i - streams] > reached + 2'000) {
+      run.startAfterStamp.push_back(start - stamps[i - streams]);
+      run.endToStamp.push_back(stamps[i] - end);
+    }
   }
   for (CUevent e : events) context.giveEvent(e);
   return good;
@@ -234,38 +246,45 @@ bool measure(Context& context, Bench& b, unsigned streams, unsigned n, uint64_t 
 
 bool measureConstants(Context& context, Bench& b, TimingConstants& c) {
   constexpr unsigned kMeasured[] = {0, 1, 3, 7};  // other streams
-  Run idle, busy[4];
-  if (!measure(context, b, 1, 16, 2'000, true, idle)) return false;
-  for (unsigned k = 0; k < 4; ++k)
-    if (!measure(context, b, kMeasured[k] + 1, k == 0 ? 32 : 12, 20'000, false, busy[k])) return false;
+  Run alone, free[4], busy[4];
+  if (!measure(context, b, 1, 16, 2'000, How::kAlone, alone)) return false;
+  for (unsigned k = 0; k < 4; ++k) {
+    const unsigned streams = kMeasured[k] + 1;
+    // Kernels long enough that the device's front end keeps up with their launches …
+    if (!measure(context, b, streams, k == 0 ? 32 : 12, k == 0 ? 20'000 : 100'000, How::kQueued, busy[k])) return false;
+    // … and so short that a stream is idle again when its turn comes.
+    if (k > 0 && !measure(context, b, streams, 12, k == 1 ? 1'000 : 5'000, How::kFree, free[k])) return false;
+  }
   const TimingConstants usual;
   // On a busy machine a measurement may be about something else.
   auto within = [](double value, double least, double most, double otherwise) {
     return value >= least && value <= most ? value : otherwise;
   };
+  auto between = [](double* values, unsigned from, unsigned to) {
+    for (unsigned i = from + 1; i < to; ++i)
+      values[i] = values[from] + (values[to] - values[from]) * (i - from) / (to - from);
+  };
   // Stamps are counted from a single anchor; what its own stamp was off is in
   // all of them.
-  const double off = within(middle(idle.endToStamp), -1e3, 1e3, 0);
-  c.startAfterReturn = within(middle(idle.startAfterReturn), -5e3, 1e5, usual.startAfterReturn);
+  const double off = within(middle(alone.endToStampIdle), -1e3, 1e3, 0);
   for (unsigned k = 0; k < 4; ++k) {
     const unsigned others = kMeasured[k];
+    std::vector<double>& idle = k == 0 ? alone.startAfterReturn : free[k].startAfterReturn;
+    c.startAfterReturn[others] = idle.size() < 8 ? usual.startAfterReturn[others]
+                                                 : within(middle(idle), -5e3, 1e5, usual.startAfterReturn[others]);
     c.startAfterStamp[others] = within(middle(busy[k].startAfterStamp) + off, 0, 1e5, usual.startAfterStamp[others]);
     c.endToStamp[others] = within(middle(busy[k].endToStamp) - off, -1e3, 1e5, usual.endToStamp[others]);
     if (k == 0) continue;
-    const unsigned from = kMeasured[k - 1];
-    for (unsigned i = from + 1; i < others; ++i) {
-      const double f = static_cast<double>(i - from) / (others - from);
-      c.startAfterStamp[i] = c.startAfterStamp[from] + f * (c.startAfterStamp[others] - c.startAfterStamp[from]);
-      c.endToStamp[i] = c.endToStamp[from] + f * (c.endToStamp[others] - c.endToStamp[from]);
-    }
+    for (double* values : {c.startAfterReturn, c.startAfterStamp, c.endToStamp})
+      between(values, kMeasured[k - 1], others);
   }
   c.measured = true;
   debug(
-      "device %u: round trip %llu ns; start after return %.0f; by other busy streams (0 1 3 7): start after stamp "
-      "%.0f %.0f %.0f %.0f, end to stamp %.0f %.0f %.0f %.0f",
-      context.device, static_cast<unsigned long long>(b.bestTrip), c.startAfterReturn, c.startAfterStamp[0],
-      c.startAfterStamp[1], c.startAfterStamp[3], c.startAfterStamp[7], c.endToStamp[0], c.endToStamp[1],
-      c.endToStamp[3], c.endToStamp[7]);
+      "device %u: round trip %llu ns; by other busy streams (0 1 3 7): start after return %.0f %.0f %.0f %.0f, after "
+      "stamp %.0f %.0f %.0f %.0f, end to stamp %.0f %.0f %.0f %.0f",
+      context.device, static_cast<unsigned long long>(b.bestTrip), c.startAfterReturn[0], c.startAfterReturn[1],
+      c.startAfterReturn[3], c.startAfterReturn[7], c.startAfterStamp[0], c.startAfterStamp[1], c.startAfterStamp[3],
+      c.startAfterStamp[7], c.endToStamp[0], c.endToStamp[1], c.endToStamp[3], c.endToStamp[7]);
   return true;
 }
 

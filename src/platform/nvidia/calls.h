@@ -57,7 +57,21 @@ namespace sonde::platform::nvidia {
   X(cuMemsetD8Async)                   \
   X(cuPointerGetAttribute)             \
   X(cuMemGetAddressRange)              \
-  X(cuPointerGetAttributes)
+  X(cuPointerGetAttributes)            \
+  X(cuGraphClone)                      \
+  X(cuGraphDestroy)                    \
+  X(cuGraphGetNodes)                   \
+  X(cuGraphGetEdges)                   \
+  X(cuGraphNodeGetType)                \
+  X(cuGraphNodeFindInClone)            \
+  X(cuGraphKernelNodeGetParams)        \
+  X(cuGraphKernelNodeGetAttribute)     \
+  X(cuGraphMemcpyNodeGetParams)        \
+  X(cuGraphMemsetNodeGetParams)        \
+  X(cuGraphAddEventRecordNode)         \
+  X(cuGraphAddDependencies)            \
+  X(cuGraphRemoveDependencies)         \
+  X(cuGraphExecEventRecordNodeSetEvent)
 
 struct OwnCalls {
   // The names are macros for the newest versions: members and uses follow.

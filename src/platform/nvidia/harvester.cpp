@@ -14,7 +14,9 @@
 #include "platform/clock.h"
 #include "platform/nvidia/calibration.h"
 #include "platform/nvidia/calls.h"
+#include "platform/nvidia/graph_trace.h"
 #include "platform/nvidia/hooks.h"
+#include "platform/nvidia/uvm_tools.h"
 #include "platform/nvidia/work.h"
 
 namespace sonde::platform::nvidia {
@@ -87,9 +89,30 @@ void findFinished(Context& context, Batch& b) {
   b.finished = low;
 }
 
-// When an item can have started, from the host and from the event before it.
-double startOf(const Context& context, const TimingConstants& c, const Stream& s, const Item& item, bool* queued) {
-  const double idle = context.clock.toDevice(item.synchronous ? item.called : item.returned) + c.startAfterReturn;
+// Streams with work close before a time share the way into the device with it,
+// ns: about as long as a round of launches of many streams.
+constexpr double kCloseBefore = 50'000;
+
+// How many of the other streams have work at a time, or had some in the
+// `window` before it.
+unsigned busyAt(const std::vector<Batch>& batches, const Batch& self, double time, double window = 0) {
+  unsigned count = 0;
+  for (const Batch& b : batches) {
+    if (&b == &self) continue;
+    // The first item whose stamp is not before the time.
+    const auto at = std::lower_bound(b.times.begin(), b.times.end(), time - window,
+                                     [](const Batch::Times& t, double v) { return t.stamp < v; });
+    count += at != b.times.end() ? at->start < time : b.nextStart < time;
+  }
+  return std::min(count, TimingConstants::kOthers - 1);
+}
+
+// When an item can have started: behind the event before it, or when the launch
+// had reached the device. `others` by the host's view.
+double startOf(const Context& context, const TimingConstants& c, const Stream& s, const Item& item, unsigned others,
+               bool* queued) {
+  const double idle =
+      context.clock.toDevice(item.synchronous ? item.called : item.returned) + c.startAfterReturn[others];
   double before = -kNever;
   if (item.before != nullptr) {
     context.clock.deviceTime(item.before, &before);
@@ -101,19 +124,6 @@ double startOf(const Context& context, const TimingConstants& c, const Stream& s
   return std::max(busy, idle);
 }
 
-// How many of the other streams have work at a time.
-unsigned busyAt(const std::vector<Batch>& batches, const Batch& self, double time) {
-  unsigned count = 0;
-  for (const Batch& b : batches) {
-    if (&b == &self) continue;
-    // The first item whose stamp is not before the time.
-    const auto at = std::lower_bound(b.times.begin(), b.times.end(), time,
-                                     [](const Batch::Times& t, double v) { return t.stamp < v; });
-    count += at != b.times.end() ? at->start < time : b.nextStart < time;
-  }
-  return std::min(count, TimingConstants::kOthers - 1);
-}
-
 // The model of docs/ARCHITECTURE.md, "Times on a card".
 void readTimes(Context& context, Batch& b) {
   const TimingConstants& c = timingOf(context.device);
@@ -122,7 +132,7 @@ void readTimes(Context& context, Batch& b) {
   for (size_t i = 0; i < b.finished; ++i) {
     const Item& item = b.items[i];
     Batch::Times& t = b.times[i];
-    t.start = startOf(context, c, s, item, &t.queued);
+    t.start = startOf(context, c, s, item, 0, &t.queued);
     t.stamp = std::numeric_limits<double>::quiet_NaN();
     double stamp;
     s.haveLast = item.after != nullptr && !context.dead.load() && context.clock.deviceTime(item.after, &stamp);
@@ -130,8 +140,31 @@ void readTimes(Context& context, Batch& b) {
   }
   if (b.finished < b.items.size()) {
     bool queued;
-    b.nextStart = startOf(context, c, s, b.items[b.finished], &queued);
+    b.nextStart = startOf(context, c, s, b.items[b.finished], 0, &queued);
   }
+}
+
+// The nodes of a graph, by the events between them. Within a graph of one line
+// nothing competes and stamps come at once.
+void reportGraph(Context& context, const ListenerUse& use, Stream& s, GraphLaunch& launch, double from, double until) {
+  const TimingConstants& c = timingOf(context.device);
+  TracedGraph& graph = *launch.graph;
+  std::vector<double> stamps(launch.events->events.size(), -kNever);
+  for (size_t i = 0; i < stamps.size(); ++i) context.clock.deviceTime(launch.events->events[i], &stamps[i]);
+  const unsigned others = graph.oneLine ? 0 : 3;
+  const double late = graph.oneLine ? 0 : c.endToStamp[others];
+  for (size_t i = 0; i < launch.works.size(); ++i) {
+    const TracedNode& node = graph.nodes[launch.nodes[i]];
+    SondeWork& work = launch.works[i];
+    double start = from;
+    for (const uint32_t e : node.startEvents) start = std::max(start, stamps[e] + c.startAfterStamp[others]);
+    double end = std::min(stamps[node.endEvent] - late, until);
+    start = std::min(start, end);
+    work.start = std::max(context.clock.toHost(start), s.lastReported);
+    work.end = std::max(context.clock.toHost(end), work.start + 1);
+  }
+  if (use && use->workCompleted)
+    for (const SondeWork& work : launch.works) use->workCompleted(use->self, &work);
 }
 
 void report(Context& context, const std::vector<Batch>& batches, Batch& b) {
@@ -144,19 +177,30 @@ void report(Context& context, const std::vector<Batch>& batches, Batch& b) {
     const Batch::Times& t = b.times[i];
     SondeWork work;
     describeItem(s, item, &work);
-    if (t.stamp != t.stamp) {  // the context broke, or the driver had no event
+    double start = 0, end = 0;
+    const bool known = t.stamp == t.stamp;
+    if (!known) {  // the context broke, or the driver had no event
       work.start = std::max(item.called, s.lastReported);
       work.end = std::max(work.start, item.returned);
       work.status = static_cast<uint32_t>(b.status);
     } else {
       const unsigned others = busyAt(batches, b, t.stamp);
       s.lastOthers = others;
-      double end = t.stamp;
+      end = t.stamp;
       if (t.queued || others > 0) end -= c.endToStamp[others];
       if (item.synchronous) end = std::min(end, context.clock.toDevice(item.returned));
-      const double start = std::min(t.start, end);
+      start = t.start;
+      if (!t.queued && !item.synchronous) {
+        const double returned = context.clock.toDevice(item.returned);
+        start = std::max(start, returned + c.startAfterReturn[busyAt(batches, b, returned, kCloseBefore)]);
+      }
+      start = std::min(start, end);
       work.start = std::max(context.clock.toHost(start), s.lastReported);
       work.end = std::max(context.clock.toHost(end), work.start + 1);
+    }
+    if (item.kind == SONDE_WORK_GRAPH && item.graph.launch != nullptr) {
+      if (known && !context.dead.load()) reportGraph(context, use, s, *item.graph.launch, start, end);
+      finishGraphLaunch(item.graph.launch);
     }
     s.lastReported = work.end;
     work.submitted = std::min(item.returned, work.start);
@@ -168,12 +212,25 @@ void report(Context& context, const std::vector<Batch>& batches, Batch& b) {
   std::lock_guard lock(s.mutex);
   s.items.pop(b.finished);
   harvester().pending.fetch_sub(static_cast<int64_t>(b.finished), std::memory_order_relaxed);
-  if (context.dead.load()) return;
-  if (s.spare.size() + events.size() <= 2 * kBatch && !s.dead.load()) {
-    s.spare.insert(s.spare.end(), events.begin(), events.end());
-  } else {
-    context.giveEvents(events);
+  if (!context.dead.load()) context.giveEvents(events);
+}
+
+// Reading events and launching share the driver's locks: while a thread
+// launches, the harvest waits, until there is much or it is old.
+constexpr uint64_t kQuietNs = 300'000, kOldNs = 50'000'000;
+constexpr size_t kMuch = 8192;
+
+bool canWait(Context& context) {
+  const uint64_t now = platform::nowNs();
+  bool launching = false;
+  for (Stream* stream : liveStreams(context)) {
+    std::lock_guard lock(stream->mutex);
+    const ItemQueue& items = stream->items;
+    if (items.empty()) continue;
+    if (items.size() >= kMuch || now > items.at(0).returned + kOldNs) return false;
+    launching = launching || now < items.at(items.size() - 1).returned + kQuietNs;
   }
+  return launching;
 }
 
 // True: there may be more that is done.
@@ -204,7 +261,7 @@ bool harvestContext(Context& context) {
   return more;
 }
 
-void harvestAll() {
+void harvestAll(bool now) {
   Harvester& h = harvester();
   std::lock_guard lock(h.harvestMutex);
   if (h.stopped.load()) return;
@@ -212,16 +269,15 @@ void harvestAll() {
   {
     OutsideCapture outside;
     for (Context* context : liveContexts()) {
+      if (!now && canWait(*context)) continue;
       while (harvestContext(*context)) {
       }
+      if (!context->dead.load()) context->stockEvents();
       std::lock_guard streams(context->streamMutex);
       std::erase_if(context->streams, [](Stream* s) {
         if (!s->dead.load()) return false;
         std::lock_guard items(s->mutex);
-        if (!s->items.empty()) return false;
-        s->context->giveEvents(s->spare);
-        s->spare.clear();
-        return true;
+        return s->items.empty();
       });
     }
   }
@@ -234,9 +290,11 @@ void run() {
   std::unique_lock lock(h.sleepMutex);
   while (!h.stopped.load()) {
     const uint64_t asked = h.asked;
-    if (h.pending.load(std::memory_order_relaxed) > 0) {
+    if (h.pending.load(std::memory_order_relaxed) > 0 || unifiedMemoryActive()) {
       lock.unlock();
-      harvestAll();
+      const bool isAsked = asked != h.answered;
+      if (h.pending.load(std::memory_order_relaxed) > 0) harvestAll(isAsked);
+      collectUnifiedMemory(isAsked);
       lock.lock();
     }
     if (h.answered != asked) {
@@ -244,7 +302,7 @@ void run() {
       h.done.notify_all();
     }
     auto called = [&] { return h.asked != h.answered || h.stopped.load(); };
-    if (h.pending.load() > 0) {
+    if (h.pending.load() > 0 || unifiedMemoryActive()) {
       h.wake.wait_for(lock, kPollInterval, called);
     } else {
       h.sleeping.store(true);
@@ -284,8 +342,10 @@ void stopHarvester() {
       std::lock_guard items(stream->mutex);
       h.pending.fetch_sub(static_cast<int64_t>(stream->items.size()));
       for (size_t i = 0; i < stream->items.size(); ++i) {
-        context->giveEvent(stream->items.at(i).before);
-        context->giveEvent(stream->items.at(i).after);
+        const Item& item = stream->items.at(i);
+        context->giveEvent(item.before);
+        context->giveEvent(item.after);
+        if (item.kind == SONDE_WORK_GRAPH && item.graph.launch != nullptr) finishGraphLaunch(item.graph.launch);
       }
       stream->items.pop(stream->items.size());
       stream->unordered = true;
@@ -298,8 +358,8 @@ void enqueue(Stream& stream, const Item& item, uint64_t other) {
   {
     std::lock_guard lock(stream.mutex);
     stream.items.push(item);
-    stream.unordered = item.after == nullptr;
-    stream.seenOther = other;
+    stream.unordered.store(item.after == nullptr, std::memory_order_relaxed);
+    stream.seenOther.store(other, std::memory_order_relaxed);
   }
   h.pending.fetch_add(1);
   if (h.sleeping.load()) h.wake.notify_one();
@@ -311,8 +371,11 @@ void pendingWork(void (*visit)(void* self, const SondeWork* work), void* self) {
       std::lock_guard lock(stream->mutex);
       for (size_t i = 0; i < stream->items.size(); ++i) {
         SondeWork work;
-        describeItem(*stream, stream->items.at(i), &work);
+        const Item& item = stream->items.at(i);
+        describeItem(*stream, item, &work);
         visit(self, &work);
+        if (item.kind != SONDE_WORK_GRAPH || item.graph.launch == nullptr) continue;
+        for (const SondeWork& node : item.graph.launch->works) visit(self, &node);
       }
     }
 }
@@ -320,7 +383,7 @@ void pendingWork(void (*visit)(void* self, const SondeWork* work), void* self) {
 // The harvester's thread does it: records of device work come from one thread.
 void collect() {
   Harvester& h = harvester();
-  if (harvesting || h.pending.load() == 0) return;
+  if (harvesting || (h.pending.load() == 0 && !unifiedMemoryActive())) return;
   {
     std::unique_lock lock(h.sleepMutex);
     const uint64_t mine = ++h.asked;
@@ -328,8 +391,11 @@ void collect() {
     // A thread that the process has lost (fork, exit) answers nothing.
     if (h.done.wait_for(lock, std::chrono::seconds(2), [&] { return h.answered >= mine || h.stopped.load(); })) return;
   }
-  harvestAll();
+  harvestAll(true);
+  collectUnifiedMemory(true);
 }
+
+void wakeHarvester() { harvester().wake.notify_one(); }
 
 void retire(Context& context) {
   collect();

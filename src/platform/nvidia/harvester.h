@@ -11,6 +11,8 @@ namespace sonde::platform::nvidia {
 void startHarvester();
 // After this nothing is reported any more; what is still queued is dropped.
 void stopHarvester();
+// There is a new reason to look.
+void wakeHarvester();
 
 // Takes an item over, as the last of its stream.
 // `other`: the work of the other side of the null stream that it comes after.

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <memory>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "platform/nvidia/calls.h"
+#include "platform/nvidia/graph_trace.h"
 #include "platform/nvidia/hooks.h"
 #include "platform/nvidia/patch.h"
 
@@ -210,9 +212,15 @@ void unhook() {
   Hooked& state = hooked();
   std::lock_guard lock(state.mutex);
   std::string why;
+  // Calls that name a node of a traced graph need their translation still.
+  std::vector<void*> stay;
+  if (tracedGraphsExist())
+    for (const uint32_t cbid : tracedGraphCallbacks()) stay.push_back(driverOriginal[cbid]);
   for (auto* list : {&state.driver, &state.runtime})
-    for (auto& patch : *list)
+    for (auto& patch : *list) {
+      if (std::find(stay.begin(), stay.end(), patch->original()) != stay.end()) continue;
       if (!patch->disarm(&why)) debug("a hook stays: %s", why.c_str());
+    }
   state.runtimeArmed = false;
   lastLoaded.store(~0ull);
 }

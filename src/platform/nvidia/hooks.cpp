@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "platform/clock.h"
+#include "platform/nvidia/graph_trace.h"
 #include "platform/nvidia/lifetimes.h"
 #include "platform/nvidia/objects.h"
 #include "platform/nvidia/work.h"
@@ -164,7 +165,7 @@ int32_t driverCall(uint32_t cbid, const char* name, bool perThread, const void* 
   if (handling & (kHandleWork | kHandleOrder)) work.prepare(cbid, perThread, params);
   const uint64_t started = platform::nowNs();
   thread.inDriver = true;
-  int32_t result = run();
+  int32_t result = handling & kHandleGraph ? graphCall(cbid, params, run) : run();
   thread.inDriver = false;
   if (handling) {
     if (handling & (kHandleWork | kHandleOrder)) work.finish(result, started, thread.correlation);

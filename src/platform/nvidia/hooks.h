@@ -33,6 +33,7 @@ enum Handling : uint8_t {
   kHandleLifetime = 4,  // makes or destroys an object, or comes before the first use
   kHandleSync = 8,      // waits
   kHandleMemory = 16,   // allocates or frees
+  kHandleGraph = 32,    // makes, changes or uses a graph, or captures one
 };
 
 struct HookRow {

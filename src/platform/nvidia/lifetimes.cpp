@@ -9,8 +9,10 @@
 
 #include "platform/clock.h"
 #include "platform/nvidia/calls.h"
+#include "platform/nvidia/graph_trace.h"
 #include "platform/nvidia/harvester.h"
 #include "platform/nvidia/hooks.h"
+#include "platform/nvidia/uvm_tools.h"
 #include "platform/nvidia/work.h"
 
 namespace sonde::platform::nvidia {
@@ -44,8 +46,7 @@ constexpr uint32_t kLifetimes[] = {CBID(cuInit),
                                    CBID(cuModuleLoadDataEx),
                                    CBID(cuModuleLoadFatBinary),
                                    CBID(cuModuleUnload),
-                                   CBID(cuLibraryUnload),
-                                   CBID(cuGraphExecDestroy)};
+                                   CBID(cuLibraryUnload)};
 constexpr uint32_t kSyncs[] = {CBID(cuCtxSynchronize),         CBID(cuCtxSynchronize_v2), CBID(cuStreamSynchronize),
                                CBID(cuStreamSynchronize_ptsz), CBID(cuEventSynchronize),  CBID(cuStreamWaitEvent),
                                CBID(cuStreamWaitEvent_ptsz)};
@@ -110,6 +111,8 @@ void setInterest(uint64_t bits) {
     for (uint32_t cbid : list) handling[cbid] |= bit;
   };
   mark(kLifetimes, kHandleLifetime);
+  mark(tracedGraphCallbacks(), kHandleGraph);
+  if (bits & (kWorkInterest | SONDE_INTEREST_RESOURCE)) mark(graphCallbacks(), kHandleGraph);
   if (bits & kWorkInterest) {
     mark(workCallbacks(), kHandleWork);
     mark(orderCallbacks(), kHandleOrder);
@@ -119,7 +122,7 @@ void setInterest(uint64_t bits) {
   if (bits & SONDE_INTEREST_MEMORY) mark(kMemory, kHandleMemory);
   for (uint32_t cbid = 0; cbid < kCbidCount; ++cbid)
     if (driverHandling[cbid] != handling[cbid]) driverHandling[cbid] = handling[cbid];
-  if (bits & kWorkInterest) startHarvester();
+  if (bits & (kWorkInterest | SONDE_INTEREST_UNIFIED_MEMORY)) startHarvester();
   hookRuntimes();
 }
 
@@ -200,6 +203,7 @@ void afterLifetime(uint32_t cbid, const void* params, int32_t result) {
       event.size = sizeof event;
       event.event = SONDE_RESOURCE_INIT_FINISHED;
       tell(event);
+      unifiedMemoryDriverIsUp();
       break;
     }
     case CBID(cuCtxCreate):
@@ -211,7 +215,8 @@ void afterLifetime(uint32_t cbid, const void* params, int32_t result) {
       Context* context = made != nullptr ? findContext(*made, true) : nullptr;
       if (context == nullptr) break;
       if (cbid == CBID(cuDevicePrimaryCtxRetain)) context->primary.store(true);
-      if (interest() & kWorkInterest) prepareTiming(*context);
+      if (interest() & (kWorkInterest | SONDE_INTEREST_UNIFIED_MEMORY)) prepareTiming(*context);
+      unifiedMemoryDriverIsUp();
       break;
     }
     case CBID(cuDevicePrimaryCtxRelease):
@@ -230,7 +235,6 @@ void afterLifetime(uint32_t cbid, const void* params, int32_t result) {
     case CBID(cuModuleLoadData):
     case CBID(cuModuleLoadDataEx):
     case CBID(cuModuleLoadFatBinary): moduleCame(as<cuModuleLoad_params>(params).module); break;
-    case CBID(cuGraphExecDestroy): forgetObject(as<cuGraphExecDestroy_params>(params).hGraphExec); break;
     default: break;
   }
 }

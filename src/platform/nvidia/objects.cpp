@@ -43,16 +43,44 @@ Registry& registry() {
 // Grows when a handle may have changed its meaning: what threads remember ends.
 std::atomic<uint32_t> generation{1};
 
+constexpr size_t kStreamsRemembered = 16, kKernelsRemembered = 64;  // powers of two
+
 struct Remembered {
   uint32_t generation = 0;
   CUcontext contextHandle = nullptr;
   Context* context = nullptr;
-  CUstream streamHandle = nullptr;
-  Context* streamContext = nullptr;
-  Stream* stream = nullptr;
-  CUfunction function = nullptr;
-  const KernelInfo* kernel = nullptr;
+  struct {
+    CUstream handle;
+    Context* context;
+    Stream* stream;
+  } streams[kStreamsRemembered] = {};
+  struct {
+    CUfunction function;
+    const KernelInfo* kernel;
+  } kernels[kKernelsRemembered] = {};
+  void forget(uint32_t now) {
+    contextHandle = nullptr;
+    context = nullptr;
+    for (auto& s : streams) s = {};
+    for (auto& k : kernels) k = {};
+    generation = now;
+  }
+
+  // Events that this thread will record next.
+  Context* eventContext = nullptr;
+  std::vector<CUevent> events;
+  void giveEventsBack() {
+    if (eventContext != nullptr && !eventContext->dead.load()) eventContext->giveEvents(events);
+    events.clear();
+    eventContext = nullptr;
+  }
+  ~Remembered() { giveEventsBack(); }
 };
+
+size_t placeOf(const void* handle, size_t places) {
+  const auto bits = reinterpret_cast<uintptr_t>(handle);
+  return (bits >> 4 ^ bits >> 12 ^ bits >> 20) & (places - 1);
+}
 thread_local Remembered* remembered __attribute__((tls_model("initial-exec"))) = nullptr;
 
 Remembered& memory() {
@@ -68,10 +96,7 @@ Remembered& memory() {
     remembered = owner.it;
   }
   const uint32_t now = generation.load(std::memory_order_acquire);
-  if (remembered->generation != now) {
-    *remembered = {};
-    remembered->generation = now;
-  }
+  if (remembered->generation != now) remembered->forget(now);
   return *remembered;
 }
 
@@ -105,6 +130,36 @@ CUevent Context::takeEvent() {
     }
   }
   return first;
+}
+
+void Context::stockEvents() {
+  {
+    std::lock_guard lock(eventMutex);
+    if (events.size() >= 64) return;
+  }
+  giveEvent(takeEvent());  // the first stays of several that are made
+  OutsideCapture outside;
+  WithContext with(handle);
+  for (int i = 0; i < 128 && with; ++i) {
+    CUevent event;
+    if (own.cuEventCreate(&event, CU_EVENT_DEFAULT) != CUDA_SUCCESS) break;
+    giveEvent(event);
+  }
+}
+
+CUevent takeThreadEvent(Context& context) {
+  Remembered& m = memory();
+  if (m.eventContext != &context) {
+    m.giveEventsBack();
+    m.eventContext = &context;
+  }
+  if (m.events.empty()) {
+    context.takeEvents(64, &m.events);
+    if (m.events.empty()) return nullptr;
+  }
+  const CUevent event = m.events.back();
+  m.events.pop_back();
+  return event;
 }
 
 void Context::giveEvents(const std::vector<CUevent>& some) {
@@ -180,8 +235,8 @@ Stream* findStream(Context& context, CUstream handle, bool perThread) {
   uint64_t thread = 0;
   if (handle == nullptr) handle = perThread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
   if (handle == CU_STREAM_PER_THREAD) thread = threadKey();
-  Remembered& m = memory();
-  if (m.streamHandle == handle && m.streamContext == &context) return m.stream;
+  auto& known = memory().streams[placeOf(handle, kStreamsRemembered)];
+  if (known.handle == handle && known.context == &context) return known.stream;
   const bool legacy = handle == CU_STREAM_LEGACY;
   Stream* found = nullptr;
   {
@@ -202,9 +257,7 @@ Stream* findStream(Context& context, CUstream handle, bool perThread) {
       context.streams.push_back(found);
     }
   }
-  m.streamHandle = handle;
-  m.streamContext = &context;
-  m.stream = found;
+  known = {handle, &context, found};
   return found;
 }
 
@@ -247,8 +300,8 @@ uint32_t moduleId(CUmodule module) {
 }
 
 const KernelInfo& kernelInfo(CUfunction function) {
-  Remembered& m = memory();
-  if (m.kernel != nullptr && m.function == function) return *m.kernel;
+  auto& known = memory().kernels[placeOf(function, kKernelsRemembered)];
+  if (known.kernel != nullptr && known.function == function) return *known.kernel;
   Registry& r = registry();
   const KernelInfo* found = nullptr;
   {
@@ -289,8 +342,7 @@ const KernelInfo& kernelInfo(CUfunction function) {
     }
     found = place;
   }
-  m.function = function;
-  m.kernel = found;
+  known = {function, found};
   return *found;
 }
 

@@ -23,6 +23,7 @@ namespace sonde::platform::nvidia {
 struct Stream;
 
 struct KernelInfo;
+struct GraphLaunch;
 
 // Work that was enqueued, with the events that will give its times. Small: one
 // is written at each launch, on one core, and read on another.
@@ -48,7 +49,10 @@ struct Item {
       uint64_t bytes;
       uint32_t value, srcDevice, dstDevice;
     } copy;
-    uint32_t graphId;
+    struct {
+      uint32_t id;
+      GraphLaunch* launch;  // of a graph whose nodes have times, else nullptr; the item's
+    } graph;
   };
 };
 
@@ -99,6 +103,8 @@ struct Context {
 
   // nullptr: the driver has no more.
   CUevent takeEvent();
+  // Makes some when few are left: not on the threads that launch.
+  void stockEvents();
   void giveEvent(CUevent event);
   void giveEvents(const std::vector<CUevent>& some);
   void takeEvents(size_t n, std::vector<CUevent>* out);
@@ -114,11 +120,11 @@ struct Stream {
   uint64_t thread = 0;  // of a per-thread default stream
   std::atomic<bool> dead{false};
 
-  std::mutex mutex;            // of what follows
-  ItemQueue items;             // not yet reported, in order
-  std::vector<CUevent> spare;  // events for the next items
-  bool unordered = true;       // something came in between: the last item's end does not say when the next can start
-  uint64_t seenOther = 0;      // the count of the other side's work at our last item
+  std::mutex mutex;  // of the items
+  ItemQueue items;   // not yet reported, in order
+  // Something came in between: the last item's end does not say when the next can start.
+  std::atomic<bool> unordered{true};
+  std::atomic<uint64_t> seenOther{0};  // the count of the other side's work at our last item
 
   // The harvester's.
   bool haveLast = false;
@@ -136,6 +142,8 @@ struct KernelInfo {
 
 // The current context of the thread; nullptr: none, or no driver yet.
 Context* currentContext();
+// Events of the thread's own stock, for the context: no lock as a rule.
+CUevent takeThreadEvent(Context& context);
 // The object of a handle; made, and reported to the listener, when `create`.
 Context* findContext(CUcontext handle, bool create);
 std::vector<Context*> liveContexts();

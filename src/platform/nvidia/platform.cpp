@@ -10,11 +10,14 @@
 
 #include "platform/clock.h"
 #include "platform/nvidia/calls.h"
+#include "platform/nvidia/graph_ids.h"
 #include "platform/nvidia/harvester.h"
 #include "platform/nvidia/hooks.h"
 #include "platform/nvidia/lifetimes.h"
 #include "platform/nvidia/nvml.h"
 #include "platform/nvidia/objects.h"
+#include "platform/nvidia/uvm_tools.h"
+#include "platform/nvidia/work.h"
 
 namespace sonde::platform::nvidia {
 namespace {
@@ -43,6 +46,7 @@ int32_t attach(const SondeListener* listener) {
     debug("not attached: %s", failure().c_str());
     return CUDA_ERROR_NOT_SUPPORTED;
   }
+  noteAttached();
   setInterest(0);
   return CUDA_SUCCESS;
 }
@@ -53,6 +57,7 @@ void detach() {
   collect();
   clearListener();
   stopHarvester();
+  stopUnifiedMemory();
   unhook();
 }
 
@@ -117,15 +122,21 @@ int32_t streamId(SondeHandle handle, SondeHandle stream, int perThread, uint32_t
   return CUDA_SUCCESS;
 }
 
-int32_t idOf(SondeHandle handle, uint32_t* id) {
+int32_t graphId(SondeHandle handle, uint32_t* id) {
   if (handle == nullptr || id == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *id = objectId(handle);
+  *id = graphIdOf(static_cast<CUgraph>(handle));
+  return CUDA_SUCCESS;
+}
+
+int32_t graphExecId(SondeHandle handle, uint32_t* id) {
+  if (handle == nullptr || id == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *id = graphExecIdOf(static_cast<CUgraphExec>(handle));
   return CUDA_SUCCESS;
 }
 
 int32_t graphNodeId(SondeHandle handle, uint64_t* id) {
   if (handle == nullptr || id == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *id = objectId(handle);
+  *id = graphNodeIdOf(static_cast<CUgraphNode>(handle));
   return CUDA_SUCCESS;
 }
 
@@ -311,8 +322,8 @@ const SondePlatform thePlatform = [] {
   p.contextId = contextId;
   p.contextDevice = contextDevice;
   p.streamId = streamId;
-  p.graphId = idOf;
-  p.graphExecId = idOf;
+  p.graphId = graphId;
+  p.graphExecId = graphExecId;
   p.graphNodeId = graphNodeId;
   p.currentContext = currentContextHandle;
   p.correlationId = correlationOfThread;
@@ -331,6 +342,8 @@ const SondePlatform thePlatform = [] {
   p.collect = collect;
   p.detachWhenUnused = 1;
   p.pendingWork = pendingWork;
+  p.unifiedMemoryConfigure = configureUnifiedMemory;
+  p.unifiedMemoryFailure = unifiedMemoryFailure;
   return p;
 }();
 

@@ -10,12 +10,17 @@
 
 #include "platform/clock.h"
 #include "platform/nvidia/calls.h"
+#include "platform/nvidia/graph_trace.h"
 #include "platform/nvidia/harvester.h"
 #include "platform/nvidia/hooks.h"
 #include "platform/nvidia/lifetimes.h"
 
 namespace sonde::platform::nvidia {
 namespace {
+
+bool capturing(CUstream handle);
+
+}  // namespace
 
 uint64_t interestFor(uint32_t kind) {
   switch (kind) {
@@ -29,8 +34,10 @@ uint64_t interestFor(uint32_t kind) {
   }
 }
 
+namespace {
+
 bool capturing(CUstream handle) {
-  if (!own.cuStreamIsCapturing) return false;
+  if (!mayCapture() || !own.cuStreamIsCapturing) return false;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   // An error: the null stream while another one captures; work cannot be
   // enqueued then either.
@@ -75,6 +82,8 @@ uint32_t copyKind(uint32_t from, uint32_t to) {
   return toArray ? 7 : isHost(to) ? 2 : 8;
 }
 
+}  // namespace
+
 uint64_t nextGridId() {
   static std::atomic<uint64_t> grids{0};
   return grids.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -90,6 +99,8 @@ void completeKernel(SondeWork& work, const KernelInfo& kernel) {
   work.localMemoryPerThread = kernel.localPerThread;
   work.channelType = 1;  // compute
 }
+
+namespace {
 
 void completeCopy(WorkCall& call, const Context& context) {
   SondeWork& work = call.work;
@@ -116,7 +127,67 @@ void completeCopy(WorkCall& call, const Context& context) {
   if (!isHost(work.srcMemoryKind) && !isHost(work.dstMemoryKind)) call.synchronous = false;
 }
 
+uint32_t memoryKindOf(CUmemorytype type) {
+  return type == CU_MEMORYTYPE_ARRAY    ? SONDE_MEMORY_ARRAY
+         : type == CU_MEMORYTYPE_DEVICE ? SONDE_MEMORY_DEVICE
+                                        : SONDE_MEMORY_UNKNOWN;
+}
+
+const void* addressOf(CUmemorytype type, const void* host, CUdeviceptr device) {
+  switch (type) {
+    case CU_MEMORYTYPE_ARRAY: return nullptr;
+    case CU_MEMORYTYPE_HOST: return host;
+    default: return reinterpret_cast<const void*>(device);
+  }
+}
+
 }  // namespace
+
+void describeKernelNode(const CUDA_KERNEL_NODE_PARAMS& p, TracedNode& node) {
+  SondeWork& work = node.work;
+  work.kind = SONDE_WORK_KERNEL;
+  node.function = p.func != nullptr ? p.func : reinterpret_cast<CUfunction>(p.kern);
+  const uint32_t grid[3] = {p.gridDimX, p.gridDimY, p.gridDimZ};
+  const uint32_t block[3] = {p.blockDimX, p.blockDimY, p.blockDimZ};
+  std::copy_n(grid, 3, work.grid);
+  std::copy_n(block, 3, work.block);
+  work.dynamicSharedMemory = p.sharedMemBytes;
+}
+
+void describeCopyNode(const CUDA_MEMCPY3D& p, const Context& context, TracedNode& node) {
+  WorkCall call;
+  call.work.kind = SONDE_WORK_MEMCPY;
+  call.work.isAsync = 1;
+  call.work.bytes = p.WidthInBytes * std::max<size_t>(p.Height, 1) * std::max<size_t>(p.Depth, 1);
+  call.work.srcMemoryKind = memoryKindOf(p.srcMemoryType);
+  call.work.dstMemoryKind = memoryKindOf(p.dstMemoryType);
+  call.source = addressOf(p.srcMemoryType, p.srcHost, p.srcDevice);
+  call.destination = addressOf(p.dstMemoryType, p.dstHost, p.dstDevice);
+  completeCopy(call, context);
+  node.work = call.work;
+}
+
+void describeSetNode(const CUDA_MEMSET_NODE_PARAMS& p, const Context& context, TracedNode& node) {
+  WorkCall call;
+  call.work.kind = SONDE_WORK_MEMSET;
+  call.work.isAsync = 1;
+  call.work.bytes = static_cast<uint64_t>(p.elementSize) * p.width * std::max<size_t>(p.height, 1);
+  call.work.setValue = p.value;
+  call.destination = reinterpret_cast<const void*>(p.dst);
+  completeCopy(call, context);
+  node.work = call.work;
+}
+
+namespace {
+std::atomic<bool> captureUnknown{true};
+}
+
+bool mayCapture() { return captureUnderWay() || captureUnknown.load(std::memory_order_relaxed); }
+
+void noteAttached() {
+  int count = 0;  // before cuInit there can be no capture
+  captureUnknown.store(!own.cuDeviceGetCount || own.cuDeviceGetCount(&count) != CUDA_ERROR_NOT_INITIALIZED);
+}
 
 void describeItem(const Stream& stream, const Item& item, SondeWork* out) {
   SondeWork& work = *out;
@@ -144,8 +215,8 @@ void describeItem(const Stream& stream, const Item& item, SondeWork* out) {
       completeKernel(work, *item.kernel);
       break;
     case SONDE_WORK_GRAPH:
-      work.graphId = item.graphId;
-      work.extraId = item.graphId;
+      work.graphId = item.graph.id;
+      work.extraId = item.graph.id;
       break;
     default:
       work.copyKind = item.copyKind;
@@ -177,29 +248,22 @@ void PendingWork::prepare(uint32_t cbid, bool perThread, const void* params) {
     return;
   }
   wanted_ = (interest() & interestFor(call_.work.kind)) != 0;
+  if (call_.exec != nullptr) {
+    graph_ = prepareGraphLaunch(call_.exec, &events_);
+    wanted_ = wanted_ || graph_ != nullptr;
+  }
   if (!wanted_) return;
   if (call_.work.kind == SONDE_WORK_MEMCPY) completeCopy(call_, *context);
   prepareTiming(*context);
   // Something came since the last item whose end tells nothing: the stream has
   // to say itself when it gets here.
-  bool ask;
-  {
-    std::lock_guard lock(stream_->mutex);
-    std::vector<CUevent>& spare = stream_->spare;
-    if (spare.size() < 2) context->takeEvents(16, &spare);
-    auto take = [&] {
-      if (spare.empty()) return CUevent{nullptr};
-      const CUevent event = spare.back();
-      spare.pop_back();
-      return event;
-    };
-    other_ = stream_->legacy     ? context->blockingWork.load(std::memory_order_relaxed)
-             : stream_->blocking ? context->legacyWork.load(std::memory_order_relaxed)
-                                 : 0;
-    ask = stream_->unordered || other_ != stream_->seenOther;
-    after_ = take();
-    if (ask) before_ = take();
-  }
+  other_ = stream_->legacy     ? context->blockingWork.load(std::memory_order_relaxed)
+           : stream_->blocking ? context->legacyWork.load(std::memory_order_relaxed)
+                               : 0;
+  if (!stream_->unordered.load(std::memory_order_relaxed) &&
+      other_ == stream_->seenOther.load(std::memory_order_relaxed))
+    return;
+  before_ = takeThreadEvent(*context);
   if (before_ != nullptr && own.cuEventRecord(before_, handle) != CUDA_SUCCESS) {
     context->giveEvent(before_);
     before_ = nullptr;
@@ -212,7 +276,6 @@ void PendingWork::finish(int32_t result, uint64_t called, uint32_t correlation) 
   Context& context = *context_;
   if (result != CUDA_SUCCESS) {
     context.giveEvent(before_);
-    context.giveEvent(after_);
     return;
   }
   SondeWork& work = call_.work;
@@ -225,13 +288,12 @@ void PendingWork::finish(int32_t result, uint64_t called, uint32_t correlation) 
     }
   }
   if (!wanted_) {
-    std::lock_guard lock(stream_->mutex);
-    stream_->unordered = true;
+    stream_->unordered.store(true, std::memory_order_relaxed);
     return;
   }
   Item item{};
   if (!instant) {
-    item.after = after_;
+    item.after = takeThreadEvent(context);
     if (item.after != nullptr && own.cuEventRecord(item.after, call_.stream) != CUDA_SUCCESS) {
       context.giveEvent(item.after);
       item.after = nullptr;
@@ -252,6 +314,7 @@ void PendingWork::finish(int32_t result, uint64_t called, uint32_t correlation) 
   } else if (work.kind == SONDE_WORK_MEMSET) {
     completeCopy(call_, context);
   }
+  GraphLaunch* launch = graph_ != nullptr ? noteGraphLaunch(std::move(graph_), std::move(events_), work) : nullptr;
   {
     ListenerUse use;
     if (use && use->workEnqueued) use->workEnqueued(use->self, &work);
@@ -279,7 +342,7 @@ void PendingWork::finish(int32_t result, uint64_t called, uint32_t correlation) 
       item.launch.priority = work.priority;
       item.launch.gridId = work.gridId;
       break;
-    case SONDE_WORK_GRAPH: item.graphId = work.graphId; break;
+    case SONDE_WORK_GRAPH: item.graph = {work.graphId, launch}; break;
     default:
       item.copyKind = static_cast<uint8_t>(work.copyKind);
       item.srcMemoryKind = static_cast<uint8_t>(work.srcMemoryKind);

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 
+#include "platform/nvidia/graph_trace.h"
 #include "platform/nvidia/objects.h"
 
 namespace sonde::platform::nvidia {
@@ -20,6 +22,7 @@ struct WorkCall {
   SondeWork work{};
   CUstream stream = nullptr;
   CUfunction function = nullptr;  // launches
+  CUgraphExec exec = nullptr;     // graph launches
   bool synchronous = false;       // returns when the work is done, or may
   bool orderOnly = false;
   // Copies and sets: addresses whose kind of memory is not told by the call.
@@ -39,13 +42,30 @@ class PendingWork {
   WorkCall call_;
   Context* context_ = nullptr;  // nullptr: nothing to do
   Stream* stream_ = nullptr;
-  CUevent before_ = nullptr, after_ = nullptr;
+  CUevent before_ = nullptr;
   bool wanted_ = false;
   uint64_t other_ = 0;
+  std::shared_ptr<TracedGraph> graph_;  // a graph whose nodes have times
+  std::shared_ptr<EventSet> events_;
 };
+
+// SondeInterest that asks for a kind of work.
+uint64_t interestFor(uint32_t kind);
+uint64_t nextGridId();
+void completeKernel(SondeWork& work, const KernelInfo& kernel);
+// Nodes of graphs, from their parameters.
+void describeKernelNode(const CUDA_KERNEL_NODE_PARAMS& params, TracedNode& node);
+void describeCopyNode(const CUDA_MEMCPY3D& params, const Context& context, TracedNode& node);
+void describeSetNode(const CUDA_MEMSET_NODE_PARAMS& params, const Context& context, TracedNode& node);
 
 // The work of an item; its times are left 0.
 void describeItem(const Stream& stream, const Item& item, SondeWork* work);
+
+// A stream may be capturing: some capture is under way, or was when the
+// platform came.
+bool mayCapture();
+// The hooks are in: what was before them is not known.
+void noteAttached();
 
 // Mangled names of what is launched, for callbacks; nullptr: not a launch.
 const char* launchedKernel(uint32_t cbid, const void* params);  // driver

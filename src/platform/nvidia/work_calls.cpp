@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "platform/nvidia/graph_ids.h"
 #include "platform/nvidia/work.h"
 
 namespace sonde::platform::nvidia {
@@ -139,7 +140,8 @@ bool describeCall(uint32_t cbid, const void* params, WorkCall& c) {
       PTSZ(cuGraphLaunch) : {
         const auto& p = as<cuGraphLaunch_params>(params);
         c.work.kind = SONDE_WORK_GRAPH;
-        c.work.graphId = objectId(p.hGraph);
+        c.exec = p.hGraph;
+        c.work.graphId = graphExecIdOf(p.hGraph);
         c.work.extraId = c.work.graphId;
         c.stream = p.hStream;
         return true;

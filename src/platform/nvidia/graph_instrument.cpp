@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Adds event nodes to a copy of a graph.
+#include <algorithm>
+#include <unordered_map>
+
+#include "platform/nvidia/calls.h"
+#include "platform/nvidia/graph_ids.h"
+#include "platform/nvidia/graph_trace.h"
+#include "platform/nvidia/work.h"
+
+namespace sonde::platform::nvidia {
+namespace {
+
+constexpr size_t kMostNodes = 20000;
+
+class Instrument {
+ public:
+  Instrument(CUgraph copy, TracedGraph& graph, EventSet& events, std::string* why)
+      : copy_(copy), graph_(graph), events_(events), why_(why) {}
+  bool run() { return read() && describe() && addEvents(); }
+
+ private:
+  bool no(const char* why) {
+    *why_ = why;
+    return false;
+  }
+
+  bool read() {
+    nodes_ = nodesOf(copy_);
+    if (nodes_.size() > kMostNodes) return no("it has too many nodes");
+    size_t count = 0;
+    if (!own.cuGraphGetEdges || own.cuGraphGetEdges(copy_, nullptr, nullptr, nullptr, &count) != CUDA_SUCCESS)
+      return no("the driver does not tell its edges");
+    from_.resize(count);
+    to_.resize(count);
+    std::vector<CUgraphEdgeData> data(count);
+    if (count != 0 && own.cuGraphGetEdges(copy_, from_.data(), to_.data(), data.data(), &count) != CUDA_SUCCESS)
+      return no("the driver does not tell its edges");
+    for (const CUgraphEdgeData& d : data)
+      if (d.from_port != 0 || d.to_port != 0 || d.type != 0) return no("it has programmatic dependencies");
+    for (size_t i = 0; i < count; ++i) {
+      before_[to_[i]].push_back(from_[i]);
+      after_[from_[i]].push_back(to_[i]);
+    }
+    return true;
+  }
+
+  bool describe() {
+    for (CUgraphNode node : nodes_) {
+      CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+      if (own.cuGraphNodeGetType(node, &type) != CUDA_SUCCESS) return no("the driver does not tell a node's type");
+      TracedNode traced;
+      traced.handle = node;
+      traced.id = graphNodeIdOf(node);
+      switch (static_cast<int>(type)) {
+        case CU_GRAPH_NODE_TYPE_KERNEL: {
+          CUDA_KERNEL_NODE_PARAMS p{};
+          if (!own.cuGraphKernelNodeGetParams || own.cuGraphKernelNodeGetParams(node, &p) != CUDA_SUCCESS)
+            return no("the driver does not tell a kernel's parameters");
+          describeKernelNode(p, traced);
+          if (own.cuGraphKernelNodeGetAttribute) {
+            CUkernelNodeAttrValue value{};
+            if (own.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value) ==
+                    CUDA_SUCCESS &&
+                value.deviceUpdatableKernelNode.deviceUpdatable != 0)
+              return no("the device may change its nodes");
+            value = {};
+            if (own.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &value) == CUDA_SUCCESS)
+              traced.work.launchType = value.cooperative != 0 ? 1 : 0;
+            value = {};
+            if (own.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &value) ==
+                CUDA_SUCCESS) {
+              traced.work.cluster[0] = value.clusterDim.x;
+              traced.work.cluster[1] = value.clusterDim.y;
+              traced.work.cluster[2] = value.clusterDim.z;
+            }
+          }
+          break;
+        }
+        case CU_GRAPH_NODE_TYPE_MEMCPY: {
+          CUDA_MEMCPY3D p{};
+          if (!own.cuGraphMemcpyNodeGetParams || own.cuGraphMemcpyNodeGetParams(node, &p) != CUDA_SUCCESS)
+            return no("the driver does not tell a copy's parameters");
+          describeCopyNode(p, *graph_.context, traced);
+          break;
+        }
+        case CU_GRAPH_NODE_TYPE_MEMSET: {
+          CUDA_MEMSET_NODE_PARAMS p{};
+          if (!own.cuGraphMemsetNodeGetParams || own.cuGraphMemsetNodeGetParams(node, &p) != CUDA_SUCCESS)
+            return no("the driver does not tell a set's parameters");
+          describeSetNode(p, *graph_.context, traced);
+          break;
+        }
+        case CU_GRAPH_NODE_TYPE_HOST:
+        case CU_GRAPH_NODE_TYPE_EMPTY:
+        case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+        case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+        case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
+        case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
+        case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: continue;
+        case CU_GRAPH_NODE_TYPE_GRAPH: return no("it has child graphs");
+        case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+        case CU_GRAPH_NODE_TYPE_MEM_FREE: return no("it allocates memory");
+        default: return no("it has nodes of a kind that cannot be copied");
+      }
+      traced.endEvent = 0;
+      place_[node] = graph_.nodes.size();
+      graph_.nodes.push_back(std::move(traced));
+    }
+    return true;
+  }
+
+  // Index of the new event; ~0: failed.
+  uint32_t addEvent(const std::vector<CUgraphNode>& behind, CUgraphNode* made) {
+    const size_t index = graph_.eventNodes.size();
+    if (events_.events.size() == index) {
+      const CUevent event = graph_.context->takeEvent();
+      if (event == nullptr) return ~0u;
+      events_.events.push_back(event);
+    }
+    if (own.cuGraphAddEventRecordNode(made, copy_, behind.empty() ? nullptr : behind.data(), behind.size(),
+                                      events_.events[index]) != CUDA_SUCCESS)
+      return ~0u;
+    graph_.eventNodes.push_back(*made);
+    return static_cast<uint32_t>(index);
+  }
+
+  bool depend(CUgraphNode from, CUgraphNode to) {
+    return own.cuGraphAddDependencies(copy_, &from, &to, nullptr, 1) == CUDA_SUCCESS;
+  }
+
+  bool addEvents() {
+    if (!own.cuGraphAddEventRecordNode || !own.cuGraphAddDependencies || !own.cuGraphRemoveDependencies ||
+        !own.cuGraphExecEventRecordNodeSetEvent)
+      return no("the driver has no event nodes");
+    if (graph_.nodes.empty()) return no("it has no kernel, copy or set");
+    static const char* const kFailed = "the driver does not take event nodes";
+    // What starts first starts behind one event.
+    uint32_t root = ~0u;
+    CUgraphNode rootNode = nullptr;
+    size_t roots = 0;
+    for (CUgraphNode node : nodes_) {
+      if (before_.count(node) != 0) continue;
+      ++roots;
+      if (rootNode == nullptr && (root = addEvent({}, &rootNode)) == ~0u) return no(kFailed);
+      if (!depend(rootNode, node)) return no(kFailed);
+    }
+    graph_.oneLine = roots <= 1;
+    for (TracedNode& traced : graph_.nodes) {
+      CUgraphNode made = nullptr;
+      traced.endEvent = addEvent({traced.handle}, &made);
+      if (traced.endEvent == ~0u) return no(kFailed);
+      // Its successors wait for the event instead.
+      const auto next = after_.find(traced.handle);
+      if (next == after_.end()) continue;
+      if (next->second.size() > 1) graph_.oneLine = false;
+      for (CUgraphNode to : next->second) {
+        if (own.cuGraphRemoveDependencies(copy_, &traced.handle, &to, nullptr, 1) != CUDA_SUCCESS || !depend(made, to))
+          return no(kFailed);
+      }
+    }
+    for (TracedNode& traced : graph_.nodes) {
+      const auto previous = before_.find(traced.handle);
+      if (previous == before_.end()) {
+        traced.startEvents = {root};
+        continue;
+      }
+      std::vector<CUgraphNode> untimed;
+      for (CUgraphNode from : previous->second) {
+        const auto at = place_.find(from);
+        if (at != place_.end()) {
+          traced.startEvents.push_back(graph_.nodes[at->second].endEvent);
+        } else {
+          untimed.push_back(from);
+        }
+      }
+      if (untimed.empty()) continue;
+      // Something that has no end of its own: an event says when it is over.
+      CUgraphNode made = nullptr;
+      const uint32_t event = addEvent(untimed, &made);
+      if (event == ~0u || !depend(made, traced.handle)) return no(kFailed);
+      traced.startEvents.push_back(event);
+    }
+    return true;
+  }
+
+  CUgraph copy_;
+  TracedGraph& graph_;
+  EventSet& events_;
+  std::string* why_;
+  std::vector<CUgraphNode> nodes_, from_, to_;
+  std::unordered_map<CUgraphNode, std::vector<CUgraphNode>> before_, after_;
+  std::unordered_map<CUgraphNode, size_t> place_;  // in graph_.nodes
+};
+
+}  // namespace
+
+bool instrumentGraph(CUgraph copy, TracedGraph& graph, EventSet& events, std::string* why) {
+  return Instrument(copy, graph, events, why).run();
+}
+
+}  // namespace sonde::platform::nvidia

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Times of the nodes of a graph. When the application makes a graph executable,
+// a copy of it is made executable instead, with an event behind each kernel,
+// copy and set. The application keeps its handles: calls that name a node of its
+// graph together with the executable one are sent on with the node of the copy.
+// A graph that cannot be treated so stays as it is and gives no node records.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "platform/nvidia/function_ref.h"
+#include "platform/nvidia/objects.h"
+#include "platform/tools_api.h"
+
+namespace sonde::platform::nvidia {
+
+// A kernel, copy or set of an executable graph.
+struct TracedNode {
+  uint64_t id = 0;
+  CUgraphNode handle = nullptr;  // in the copy
+  CUfunction function = nullptr;
+  SondeWork work{};                   // what does not change from launch to launch
+  std::vector<uint32_t> startEvents;  // indices into the events: it starts behind the last of them
+  uint32_t endEvent = 0;
+  bool enabled = true;
+};
+
+// One event for each event node; a launch has them to itself until its times
+// are read.
+struct EventSet {
+  std::vector<CUevent> events;
+  bool busy = false;  // TracedGraph::mutex
+};
+
+struct TracedGraph {
+  Context* context = nullptr;
+  CUgraph copy = nullptr;
+  uint32_t id = 0;
+  bool oneLine = true;  // no two nodes run at the same time
+
+  std::mutex mutex;  // of what follows
+  std::vector<TracedNode> nodes;
+  std::vector<CUgraphNode> eventNodes;
+  std::vector<std::shared_ptr<EventSet>> sets;
+  std::shared_ptr<EventSet> current;  // the one that the executable graph records
+
+  ~TracedGraph();
+};
+
+// A launch whose times are still to come.
+struct GraphLaunch {
+  std::shared_ptr<TracedGraph> graph;
+  std::shared_ptr<EventSet> events;
+  std::vector<SondeWork> works;  // enabled nodes, with the listener's words …
+  std::vector<uint32_t> nodes;   // … and their places in the graph
+};
+
+// Callback ids of the driver that concern graphs, and those which have to be
+// looked at as long as a traced graph exists, also when nobody listens.
+std::span<const uint32_t> graphCallbacks();
+std::span<const uint32_t> tracedGraphCallbacks();
+bool tracedGraphsExist();
+// Some stream captures, by what the hooks have seen.
+bool captureUnderWay();
+
+// A call of one of them; `run` is the driver's function.
+int32_t graphCall(uint32_t cbid, const void* params, FunctionRef<int32_t()> run);
+
+// Before a launch: the events that it will record. nullptr: not traced.
+std::shared_ptr<TracedGraph> prepareGraphLaunch(CUgraphExec exec, std::shared_ptr<EventSet>* events);
+// After it; calls the listener's workEnqueued for each node. `like` has the
+// stream, the context and the correlation id.
+GraphLaunch* noteGraphLaunch(std::shared_ptr<TracedGraph> graph, std::shared_ptr<EventSet> events,
+                             const SondeWork& like);
+// The times are read, or never will be.
+void finishGraphLaunch(GraphLaunch* launch);
+
+// Copies of a graph, with the ids that belong to it, are told to the listener.
+void tellClone(CUgraph copy, CUgraph original);
+
+// Fills `graph` from `copy`, adding the event nodes. False: `why`.
+bool instrumentGraph(CUgraph copy, TracedGraph& graph, EventSet& events, std::string* why);
+
+}  // namespace sonde::platform::nvidia

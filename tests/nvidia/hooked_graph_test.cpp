@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Nodes of graphs and their ids, on hooks, with the software driver in the place
+// of the vendor's.
+#include <cuda.h>
+#include <cupti.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+#include <vector>
+
+namespace {
+
+const char kPtx[] = R"(.version 7.0
+.target sm_60
+.address_size 64
+.visible .entry store(.param .u64 out, .param .u32 value)
+{
+  .reg .b32 %n<2>;
+  .reg .b64 %r<2>;
+  ld.param.u64 %r0, [out];
+  ld.param.u32 %n0, [value];
+  cvta.to.global.u64 %r0, %r0;
+  st.global.u32 [%r0], %n0;
+  ret;
+}
+.visible .entry other(.param .u64 out, .param .u32 value)
+{
+  ret;
+}
+)";
+
+#define CHECK_CU(call) ASSERT_EQ(CUDA_SUCCESS, (call))
+#define CHECK_CUPTI(call) ASSERT_EQ(CUPTI_SUCCESS, (call))
+
+std::mutex mutex;
+std::vector<CUpti_ActivityKernel10> kernels;
+std::vector<CUpti_ActivityMemcpy6> copies;
+std::vector<CUpti_ActivityMemset4> sets;
+
+void requested(uint8_t** buffer, size_t* size, size_t* maximum) {
+  *size = 1 << 20;
+  *maximum = 0;
+  *buffer = static_cast<uint8_t*>(std::aligned_alloc(8, *size));
+}
+
+void completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
+  CUpti_Activity* r = nullptr;
+  std::lock_guard lock(mutex);
+  while (cuptiActivityGetNextRecord(buffer, valid, &r) == CUPTI_SUCCESS) {
+    if (r->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
+      kernels.push_back(*reinterpret_cast<CUpti_ActivityKernel10*>(r));
+    if (r->kind == CUPTI_ACTIVITY_KIND_MEMCPY) copies.push_back(*reinterpret_cast<CUpti_ActivityMemcpy6*>(r));
+    if (r->kind == CUPTI_ACTIVITY_KIND_MEMSET) sets.push_back(*reinterpret_cast<CUpti_ActivityMemset4*>(r));
+  }
+  std::free(buffer);
+}
+
+class HookedGraph : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    kernels.clear();
+    copies.clear();
+    sets.clear();
+    CHECK_CUPTI(cuptiActivityRegisterCallbacks(requested, completed));
+    for (CUpti_ActivityKind kind :
+         {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET})
+      CHECK_CUPTI(cuptiActivityEnable(kind));
+    CHECK_CU(cuInit(0));
+    CHECK_CU(cuDevicePrimaryCtxRetain(&context, 0));
+    CHECK_CU(cuCtxSetCurrent(context));
+    CHECK_CU(cuModuleLoadData(&module, kPtx));
+    CHECK_CU(cuModuleGetFunction(&store, module, "store"));
+    CHECK_CU(cuModuleGetFunction(&other, module, "other"));
+    CHECK_CU(cuMemAlloc(&memory, 65536));
+    CHECK_CU(cuMemsetD8(memory, 0, 65536));
+    CHECK_CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CHECK_CU(cuCtxSynchronize());
+    CHECK_CUPTI(cuptiActivityFlushAll(0));
+    sets.clear();
+  }
+  void TearDown() override {
+    cuStreamDestroy(stream);
+    cuMemFree(memory);
+    cuModuleUnload(module);
+    cuptiFinalize();
+  }
+  CUDA_KERNEL_NODE_PARAMS kernelParams(CUfunction function, unsigned blocks, void** params) {
+    CUDA_KERNEL_NODE_PARAMS p{};
+    p.func = function;
+    p.gridDimX = blocks, p.gridDimY = 1, p.gridDimZ = 1;
+    p.blockDimX = 32, p.blockDimY = 1, p.blockDimZ = 1;
+    p.kernelParams = params;
+    return p;
+  }
+  CUgraphNode addKernel(CUgraph graph, std::vector<CUgraphNode> after, unsigned value, unsigned blocks = 1) {
+    CUdeviceptr out = memory + 4 * value;
+    void* params[] = {&out, &value};
+    const CUDA_KERNEL_NODE_PARAMS p = kernelParams(store, blocks, params);
+    CUgraphNode node = nullptr;
+    EXPECT_EQ(CUDA_SUCCESS, cuGraphAddKernelNode(&node, graph, after.data(), after.size(), &p));
+    return node;
+  }
+  void finish() {
+    CHECK_CU(cuStreamSynchronize(stream));
+    CHECK_CUPTI(cuptiActivityFlushAll(0));
+    auto byStart = [](const auto& a, const auto& b) { return a.start < b.start; };
+    std::stable_sort(kernels.begin(), kernels.end(), byStart);
+  }
+  unsigned at(unsigned index) {
+    unsigned value = 0;
+    cuMemcpyDtoH(&value, memory + 4 * index, 4);
+    return value;
+  }
+  CUcontext context = nullptr;
+  CUmodule module = nullptr;
+  CUfunction store = nullptr, other = nullptr;
+  CUdeviceptr memory = 0;
+  CUstream stream = nullptr;
+};
+
+TEST_F(HookedGraph, NodesAreRecordedInOrderWithTheirIds) {
+  CUgraph graph;
+  CHECK_CU(cuGraphCreate(&graph, 0));
+  CUDA_MEMSET_NODE_PARAMS set{};
+  set.dst = memory + 4096, set.value = 9, set.elementSize = 4, set.width = 100, set.height = 1;
+  CUgraphNode first;
+  CHECK_CU(cuGraphAddMemsetNode(&first, graph, nullptr, 0, &set, context));
+  const CUgraphNode a = addKernel(graph, {first}, 1, 3), b = addKernel(graph, {a}, 2, 5);
+  CUDA_MEMCPY3D copy{};
+  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.srcDevice = memory, copy.dstDevice = memory + 8192;
+  copy.WidthInBytes = 512, copy.Height = copy.Depth = 1;
+  CUgraphNode last;
+  CHECK_CU(cuGraphAddMemcpyNode(&last, graph, &b, 1, &copy, context));
+  CUgraphExec exec;
+  CHECK_CU(cuGraphInstantiate(&exec, graph, 0));
+  size_t nodes = 0;
+  CHECK_CU(cuGraphGetNodes(graph, nullptr, &nodes));
+  EXPECT_EQ(4u, nodes);  // the application's graph is as it was
+  uint32_t execId = 0;
+  CHECK_CUPTI(cuptiGetGraphExecId(exec, &execId));
+  for (int i = 0; i < 5; ++i) CHECK_CU(cuGraphLaunch(exec, stream));
+  finish();
+  ASSERT_EQ(10u, kernels.size());
+  ASSERT_EQ(5u, copies.size());
+  ASSERT_EQ(5u, sets.size());
+  for (unsigned i = 0; i < 10; ++i) {
+    const auto& k = kernels[i];
+    EXPECT_EQ(i % 2 == 0 ? 3 : 5, k.gridX);
+    EXPECT_EQ(execId, k.graphId);
+    EXPECT_EQ(uint64_t{execId} << 32 | (1 + i % 2), k.graphNodeId);
+    EXPECT_LT(k.start, k.end);
+    EXPECT_EQ(kernels[i / 2 * 2].correlationId, k.correlationId);
+    if (i > 0) {
+      EXPECT_GE(k.start, kernels[i - 1].end);
+    }
+  }
+  for (const auto& s : sets) {
+    EXPECT_EQ(400u, s.bytes);
+    EXPECT_EQ(9u, s.value);
+    EXPECT_EQ(uint64_t{execId} << 32, s.graphNodeId);
+  }
+  for (const auto& c : copies) {
+    EXPECT_EQ(512u, c.bytes);
+    EXPECT_EQ(CUPTI_ACTIVITY_MEMCPY_KIND_DTOD, c.copyKind);
+    EXPECT_EQ(uint64_t{execId} << 32 | 3, c.graphNodeId);
+  }
+  EXPECT_EQ(2u, at(2));
+  CHECK_CU(cuGraphExecDestroy(exec));
+  CHECK_CU(cuGraphDestroy(graph));
+}
+
+TEST_F(HookedGraph, TheApplicationsNodesStillChangeTheExecutableGraph) {
+  CUgraph graph;
+  CHECK_CU(cuGraphCreate(&graph, 0));
+  const CUgraphNode a = addKernel(graph, {}, 1), b = addKernel(graph, {a}, 2);
+  CUgraphExec exec;
+  CHECK_CU(cuGraphInstantiate(&exec, graph, 0));
+  CUdeviceptr out = memory + 4 * 7;
+  unsigned value = 77;
+  void* params[] = {&out, &value};
+  CUDA_KERNEL_NODE_PARAMS p = kernelParams(store, 4, params);
+  CHECK_CU(cuGraphExecKernelNodeSetParams(exec, a, &p));
+  unsigned enabled = 0;
+  CHECK_CU(cuGraphNodeGetEnabled(exec, b, &enabled));
+  EXPECT_EQ(1u, enabled);
+  CHECK_CU(cuGraphNodeSetEnabled(exec, b, 0));
+  CHECK_CU(cuGraphLaunch(exec, stream));
+  finish();
+  ASSERT_EQ(1u, kernels.size());
+  EXPECT_EQ(4, kernels[0].gridX);
+  EXPECT_EQ(77u, at(7));
+  EXPECT_EQ(0u, at(1));
+  EXPECT_EQ(0u, at(2));
+  // Also when nobody profiles any more.
+  CHECK_CUPTI(cuptiFinalize());
+  CHECK_CU(cuGraphNodeSetEnabled(exec, b, 1));
+  value = 78;
+  CHECK_CU(cuGraphExecKernelNodeSetParams(exec, a, &p));
+  CHECK_CU(cuGraphLaunch(exec, stream));
+  CHECK_CU(cuStreamSynchronize(stream));
+  EXPECT_EQ(78u, at(7));
+  EXPECT_EQ(2u, at(2));
+  CHECK_CU(cuGraphExecDestroy(exec));
+  CHECK_CU(cuGraphDestroy(graph));
+}
+
+TEST_F(HookedGraph, AnUpdateWithAnotherGraphOfTheSameShape) {
+  CUgraph graph, second, different;
+  for (CUgraph* g : {&graph, &second, &different}) CHECK_CU(cuGraphCreate(g, 0));
+  addKernel(graph, {addKernel(graph, {}, 1, 1)}, 2, 2);
+  addKernel(second, {addKernel(second, {}, 11, 3)}, 12, 4);
+  addKernel(different, {}, 21);
+  CUgraphExec exec;
+  CHECK_CU(cuGraphInstantiate(&exec, graph, 0));
+  CUgraphExecUpdateResultInfo info{};
+  const CUresult updated = cuGraphExecUpdate(exec, second, &info);
+  if (updated == CUDA_ERROR_NOT_SUPPORTED) GTEST_SKIP() << "the driver has no updates";
+  CHECK_CU(updated);
+  EXPECT_EQ(CU_GRAPH_EXEC_UPDATE_SUCCESS, info.result);
+  EXPECT_NE(CUDA_SUCCESS, cuGraphExecUpdate(exec, different, &info));
+  EXPECT_NE(CU_GRAPH_EXEC_UPDATE_SUCCESS, info.result);
+  CHECK_CU(cuGraphLaunch(exec, stream));
+  CHECK_CU(cuGraphLaunch(exec, stream));
+  finish();
+  ASSERT_EQ(4u, kernels.size());
+  EXPECT_EQ(3, kernels[0].gridX);
+  EXPECT_EQ(4, kernels[1].gridX);
+  EXPECT_EQ(11u, at(11));
+  EXPECT_EQ(12u, at(12));
+  EXPECT_EQ(0u, at(1));
+  CHECK_CU(cuGraphExecDestroy(exec));
+}
+
+TEST_F(HookedGraph, BranchesMayOverlapAndJoinsComeAfterAllOfThem) {
+  CUgraph graph;
+  CHECK_CU(cuGraphCreate(&graph, 0));
+  const CUgraphNode root = addKernel(graph, {}, 1, 1);
+  std::vector<CUgraphNode> branches;
+  for (unsigned i = 0; i < 4; ++i) branches.push_back(addKernel(graph, {root}, 2 + i, 2));
+  addKernel(graph, branches, 10, 3);
+  CUgraphExec exec;
+  CHECK_CU(cuGraphInstantiate(&exec, graph, 0));
+  CHECK_CU(cuGraphLaunch(exec, stream));
+  finish();
+  ASSERT_EQ(6u, kernels.size());
+  EXPECT_EQ(1, kernels.front().gridX);
+  EXPECT_EQ(3, kernels.back().gridX);
+  std::set<uint64_t> ids;
+  for (unsigned i = 0; i < 6; ++i) {
+    ids.insert(kernels[i].graphNodeId & 0xffffffff);
+    EXPECT_GE(kernels[i].start, i > 0 ? kernels[0].end : 0);
+    if (i < 5) {
+      EXPECT_LE(kernels[i].end, kernels[5].start);
+    }
+  }
+  EXPECT_EQ((std::set<uint64_t>{0, 1, 2, 3, 4, 5}), ids);
+  CHECK_CU(cuGraphExecDestroy(exec));
+  CHECK_CU(cuGraphDestroy(graph));
+}
+
+struct Events {
+  std::vector<CUpti_CallbackId> seen;
+  std::map<uint64_t, uint64_t> clones;  // id by id of the original
+};
+
+void CUPTIAPI onEvent(void* user, CUpti_CallbackDomain, CUpti_CallbackId cbid, const void* data) {
+  auto& events = *static_cast<Events*>(user);
+  const auto& resource = *static_cast<const CUpti_ResourceData*>(data);
+  const auto* graph = static_cast<const CUpti_GraphData*>(resource.resourceDescriptor);
+  events.seen.push_back(cbid);
+  if (cbid != CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED) return;
+  uint64_t original = 0, copy = 0;
+  EXPECT_EQ(CUPTI_SUCCESS, cuptiGetGraphNodeId(graph->originalNode, &original));
+  EXPECT_EQ(CUPTI_SUCCESS, cuptiGetGraphNodeId(graph->node, &copy));
+  events.clones[original] = copy;
+}
+
+TEST_F(HookedGraph, AClientCanFollowANodeFromItsMakingToItsRecords) {
+  Events events;
+  CUpti_SubscriberHandle subscriber;
+  CHECK_CUPTI(cuptiSubscribe(&subscriber, onEvent, &events));
+  for (CUpti_CallbackId id :
+       {CUPTI_CBID_RESOURCE_GRAPH_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED,
+        CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED, CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING,
+        CUPTI_CBID_RESOURCE_GRAPH_DESTROY_STARTING})
+    CHECK_CUPTI(cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RESOURCE, id));
+  CUgraph graph;
+  CHECK_CU(cuGraphCreate(&graph, 0));
+  const CUgraphNode a = addKernel(graph, {}, 1, 3);
+  uint32_t id = 0;
+  uint64_t node = 0;
+  CHECK_CUPTI(cuptiGetGraphId(graph, &id));
+  CHECK_CUPTI(cuptiGetGraphNodeId(a, &node));
+  EXPECT_EQ(uint64_t{id} << 32, node);
+  CUgraphExec exec;
+  CHECK_CU(cuGraphInstantiate(&exec, graph, 0));
+  CHECK_CU(cuGraphLaunch(exec, stream));
+  finish();
+  ASSERT_EQ(1u, kernels.size());
+  EXPECT_EQ(events.clones.at(node), kernels[0].graphNodeId);
+  CHECK_CU(cuGraphExecDestroy(exec));
+  CHECK_CU(cuGraphDestroy(graph));
+  EXPECT_EQ((std::vector<CUpti_CallbackId>{CUPTI_CBID_RESOURCE_GRAPH_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED,
+                                           CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED, CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED,
+                                           CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING,
+                                           CUPTI_CBID_RESOURCE_GRAPH_DESTROY_STARTING}),
+            events.seen);
+  CHECK_CUPTI(cuptiUnsubscribe(subscriber));
+}
+
+TEST_F(HookedGraph, ACapturedGraphIsRecordedNodeByNodeAndNotTouched) {
+  CHECK_CU(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  for (unsigned i = 1; i <= 3; ++i) {
+    CUdeviceptr out = memory + 4 * i;
+    void* params[] = {&out, &i};
+    CHECK_CU(cuLaunchKernel(store, i, 1, 1, 1, 1, 1, 0, stream, params, nullptr));
+  }
+  CUgraph graph;
+  CHECK_CU(cuStreamEndCapture(stream, &graph));
+  size_t nodes = 0;
+  CHECK_CU(cuGraphGetNodes(graph, nullptr, &nodes));
+  EXPECT_EQ(3u, nodes);
+  CUgraphExec exec;
+  CHECK_CU(cuGraphInstantiate(&exec, graph, 0));
+  for (int i = 0; i < 40; ++i) CHECK_CU(cuGraphLaunch(exec, stream));
+  finish();
+  ASSERT_EQ(120u, kernels.size());
+  for (unsigned i = 0; i < 120; ++i) EXPECT_EQ(static_cast<int>(1 + i % 3), kernels[i].gridX);
+  CHECK_CU(cuGraphExecDestroy(exec));
+}
+
+TEST_F(HookedGraph, UnifiedMemoryWithoutTheNodeIsAnErrorThatNamesIt) {
+  if (access("/dev/nvidia-uvm-tools", F_OK) == 0) GTEST_SKIP() << "this machine has the node";
+  CUpti_ActivityUnifiedMemoryCounterConfig config{};
+  config.scope = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_SINGLE_DEVICE;
+  config.kind = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_HTOD;
+  config.enable = 1;
+  EXPECT_EQ(CUPTI_ERROR_UM_PROFILING_NOT_SUPPORTED_ON_DEVICE, cuptiActivityConfigureUnifiedMemoryCounter(&config, 1));
+  const char* message = nullptr;
+  CHECK_CUPTI(cuptiGetErrorMessage(CUPTI_ERROR_UM_PROFILING_NOT_SUPPORTED_ON_DEVICE, &message));
+  EXPECT_NE(nullptr, std::strstr(message, "/dev/nvidia-uvm-tools"));
+}
+
+}  // namespace
