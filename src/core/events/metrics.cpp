@@ -32,7 +32,7 @@ constexpr PropertyName kProperties[] = {
 // The property list of CUPTI has none for the issue rate, so that it is a
 // constant of the formula's device here.
 constexpr const char* kInstructionPerCycle = "prop.instruction_per_cycle";
-constexpr auto kInstructionPerCycleId = static_cast<CUpti_MetricPropertyID>(0x40000000);
+constexpr uint32_t kInstructionPerCycleId = 0x40000000;
 
 const PropertyName* propertyByName(std::string_view name) {
   for (const PropertyName& p : kProperties)
@@ -185,11 +185,12 @@ Status MetricSystem::eventIdsAnyDevice(const Metric& metric, std::vector<CUpti_E
 std::vector<CUpti_MetricPropertyID> MetricSystem::properties(const Metric& metric) const {
   std::vector<CUpti_MetricPropertyID> result;
   for (const Metric::Input& i : metric.inputs)
-    if (i.isProperty && i.property != kInstructionPerCycleId) result.push_back(i.property);
+    if (i.isProperty && i.property != kInstructionPerCycleId)
+      result.push_back(static_cast<CUpti_MetricPropertyID>(i.property));
   return result;
 }
 
-Status MetricSystem::property(uint32_t device, CUpti_MetricPropertyID id, double* value) {
+Status MetricSystem::property(uint32_t device, uint32_t id, double* value) {
   const char* fact = id == kInstructionPerCycleId ? "instruction_per_cycle" : nullptr;
   for (const PropertyName& p : kProperties)
     if (p.id == id) fact = p.fact;
@@ -199,7 +200,7 @@ Status MetricSystem::property(uint32_t device, CUpti_MetricPropertyID id, double
 }
 
 Status MetricSystem::compute(const Metric& metric, std::span<const CUpti_EventID> ids, std::span<const uint64_t> values,
-                             const std::map<CUpti_MetricPropertyID, double>& properties, CUpti_MetricValue* result) {
+                             const std::map<uint32_t, double>& properties, CUpti_MetricValue* result) {
   std::vector<CUpti_EventID> wanted;
   if (Status s = eventIdsAnyDevice(metric, &wanted); !s.ok()) return s;
   std::vector<double> inputs;
@@ -245,7 +246,7 @@ Status MetricSystem::compute(const Metric& metric, std::span<const CUpti_EventID
 
 Status MetricSystem::evaluate(uint32_t device, const Metric& metric, std::span<const CUpti_EventID> ids,
                               std::span<const uint64_t> values, uint64_t durationNs, CUpti_MetricValue* result) {
-  std::map<CUpti_MetricPropertyID, double> properties;
+  std::map<uint32_t, double> properties;
   for (const Metric::Input& i : metric.inputs) {
     if (!i.isProperty) continue;
     double value = static_cast<double>(durationNs);
@@ -259,7 +260,7 @@ Status MetricSystem::evaluate(uint32_t device, const Metric& metric, std::span<c
 Status MetricSystem::evaluate(const Metric& metric, std::span<const CUpti_EventID> ids,
                               std::span<const uint64_t> values, std::span<const CUpti_MetricPropertyID> propertyIds,
                               std::span<const uint64_t> propertyValues, CUpti_MetricValue* result) {
-  std::map<CUpti_MetricPropertyID, double> properties;
+  std::map<uint32_t, double> properties;
   for (size_t i = 0; i < propertyIds.size(); ++i) properties[propertyIds[i]] = static_cast<double>(propertyValues[i]);
   double issueRate = 0;
   if (property(0, kInstructionPerCycleId, &issueRate).ok()) properties[kInstructionPerCycleId] = issueRate;

@@ -29,7 +29,7 @@ struct Metric {
   // What each name of `value` is.
   struct Input {
     bool isProperty = false;
-    CUpti_MetricPropertyID property{};
+    uint32_t property = 0;  // a CUpti_MetricPropertyID, or one of our own
     std::string event;
   };
   std::vector<Input> inputs;
@@ -52,7 +52,7 @@ class MetricSystem {
   Status eventIdsAnyDevice(const Metric& metric, std::vector<CUpti_EventID>* ids);
   std::vector<CUpti_MetricPropertyID> properties(const Metric& metric) const;
 
-  Status property(uint32_t device, CUpti_MetricPropertyID id, double* value);
+  Status property(uint32_t device, uint32_t id, double* value);
   // `values[i]` is the value of `ids[i]`; an id that stands there several times
   // (one per instance) counts as the sum.
   Status evaluate(uint32_t device, const Metric& metric, std::span<const CUpti_EventID> ids,
@@ -64,7 +64,7 @@ class MetricSystem {
  private:
   Status load(uint32_t device);
   Status compute(const Metric& metric, std::span<const CUpti_EventID> ids, std::span<const uint64_t> values,
-                 const std::map<CUpti_MetricPropertyID, double>& properties, CUpti_MetricValue* result);
+                 const std::map<uint32_t, double>& properties, CUpti_MetricValue* result);
 
   const SondePlatform& platform_;
   EventSystem& events_;
