@@ -225,7 +225,10 @@ uint64_t appendInOrder(Stream& stream, Command* command) {
 }  // namespace
 
 uint64_t submit(Stream& stream, Command* command) {
-  if (command->correlationId == 0) command->correlationId = currentCorrelation();
+  // Where streams wait is decided by how far they are: such a command takes no
+  // number that another run would not take.
+  const bool work = command->kind != CommandKind::wait && command->kind != CommandKind::marker;
+  if (work && command->correlationId == 0) command->correlationId = currentCorrelation();
   announce(stream, *command);
   if (command->kind == CommandKind::kernel && managed::concernsLaunches(*stream.context()->device())) {
     managed::launching(stream);
