@@ -22,6 +22,19 @@ if(NOT LLVM_FOUND OR LLVM_VERSION_MAJOR LESS 18 OR LLVM_VERSION_MAJOR GREATER 21
 endif()
 message(STATUS "LLVM ${LLVM_PACKAGE_VERSION} in ${LLVM_DIR}")
 
+# LLVM's compression libraries go in with it where the static ones are installed:
+# a process may carry other versions of its own.
+foreach(pair IN ITEMS "ZLIB::ZLIB libz.a" "zstd::libzstd_shared libzstd.a")
+  separate_arguments(pair)
+  list(GET pair 0 target)
+  list(GET pair 1 file)
+  find_library(SONDE_STATIC_${file} ${file})
+  mark_as_advanced(SONDE_STATIC_${file})
+  if(TARGET ${target} AND SONDE_STATIC_${file})
+    set_target_properties(${target} PROPERTIES IMPORTED_LOCATION ${SONDE_STATIC_${file}})
+  endif()
+endforeach()
+
 llvm_map_components_to_libnames(sonde_llvm_libs
   core support orcjit passes irreader bitreader bitwriter analysis transformutils scalaropts instcombine ipo
   x86codegen x86asmparser x86desc x86info x86disassembler targetparser mcdisassembler)
