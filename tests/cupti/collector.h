@@ -10,6 +10,7 @@
 #include <cstring>
 #include <functional>
 #include <mutex>
+#include <set>
 #include <vector>
 
 namespace testing_support {
@@ -42,6 +43,8 @@ class Collector {
   std::function<void(uint8_t**, size_t*, size_t*)> onRequest;
   // Called on each completed buffer, before it is read.
   std::function<void(uint8_t*, size_t, size_t)> onComplete;
+  // Takes back what onRequest handed out, when set.
+  std::function<void(uint8_t*)> onRelease;
 
   // Forgets everything and registers the callbacks anew.
   void start() {
@@ -56,6 +59,7 @@ class Collector {
     maxRecords = 0;
     onRequest = nullptr;
     onComplete = nullptr;
+    onRelease = nullptr;
     requests = completions = 0;
   }
   std::vector<Record> records() {
@@ -81,6 +85,25 @@ class Collector {
 
   std::atomic<uint32_t> requests{0}, completions{0};
 
+  // Buffers that no client will see again, because it ended while they were
+  // out, stay known here.
+  uint8_t* allocate(size_t bytes) {
+    auto* buffer = static_cast<uint8_t*>(std::aligned_alloc(8, (bytes + 7) / 8 * 8));
+    std::lock_guard lock(mutex_);
+    out_.insert(buffer);
+    return buffer;
+  }
+  void release(uint8_t* buffer) {
+    {
+      std::lock_guard lock(mutex_);
+      if (out_.erase(buffer) == 0) {
+        ADD_FAILURE() << "a buffer that was not handed out came back";
+        return;
+      }
+    }
+    std::free(buffer);
+  }
+
   static void CUPTIAPI requested(uint8_t** buffer, size_t* size, size_t* maxNumRecords) {
     Collector& c = instance();
     ++c.requests;
@@ -89,7 +112,7 @@ class Collector {
       return;
     }
     *size = c.bufferSize;
-    *buffer = static_cast<uint8_t*>(std::aligned_alloc(8, (c.bufferSize + 7) / 8 * 8));
+    *buffer = c.allocate(c.bufferSize);
     *maxNumRecords = c.maxRecords;
   }
 
@@ -101,7 +124,11 @@ class Collector {
     EXPECT_LE(validSize, size);
     if (c.onComplete) c.onComplete(buffer, size, validSize);
     c.read(buffer, validSize);
-    if (!c.onRequest) std::free(buffer);
+    if (c.onRelease) {
+      c.onRelease(buffer);
+    } else if (!c.onRequest) {
+      c.release(buffer);
+    }
   }
 
   void read(uint8_t* buffer, size_t validSize) {
@@ -128,6 +155,7 @@ class Collector {
  private:
   std::mutex mutex_;
   std::vector<Record> records_;
+  std::set<uint8_t*> out_;
   std::vector<size_t> recordsPerBuffer_;
 };
 

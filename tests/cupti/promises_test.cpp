@@ -36,6 +36,7 @@ class Promises : public ::testing::Test {
     collector_.onRequest = nullptr;
     collector_.onComplete = nullptr;
     EXPECT_EQ(CUPTI_SUCCESS, cuptiFinalize());
+    collector_.onRelease = nullptr;
   }
 
   // `threads` threads make `calls` calls each, with a flushing thread beside
@@ -94,7 +95,7 @@ TEST_F(Promises, EveryThirdBufferRefused) {
     *buffer = static_cast<uint8_t*>(std::aligned_alloc(8, 1000));
     *max = 0;
   };
-  collector_.onComplete = [](uint8_t*, size_t, size_t) {};
+  collector_.onRelease = [](uint8_t* buffer) { std::free(buffer); };
   const size_t delivered = storm(32, 1000);
   EXPECT_EQ(32u * 1000, delivered + dropped());
   EXPECT_GT(delivered, 0u);
@@ -102,13 +103,20 @@ TEST_F(Promises, EveryThirdBufferRefused) {
 
 TEST_F(Promises, TinyUnalignedAndLimitedBuffers) {
   std::atomic<uint32_t> requests{0};
-  // Freed through the address that was handed out, less its shift.
+  // What malloc gave stands before the address that is handed out.
   collector_.onRequest = [&](uint8_t** buffer, size_t* size, size_t* max) {
     static const size_t sizes[] = {8, 39, 40, 41, 95, 400, 4000};
     const uint32_t n = ++requests;
     *size = sizes[n % 7];
-    *buffer = static_cast<uint8_t*>(std::malloc(*size + 8)) + n % 5;
+    void* whole = std::malloc(*size + sizeof whole + 4);
+    *buffer = static_cast<uint8_t*>(whole) + sizeof whole + n % 5;
+    std::memcpy(*buffer - sizeof whole, &whole, sizeof whole);
     *max = n % 4;
+  };
+  collector_.onRelease = [](uint8_t* buffer) {
+    void* whole;
+    std::memcpy(&whole, buffer - sizeof whole, sizeof whole);
+    std::free(whole);
   };
   const size_t delivered = storm(8, 2000);
   EXPECT_EQ(8u * 2000, delivered + dropped());
@@ -370,8 +378,9 @@ TEST_P(Matrix, EveryFunctionFromEveryCallback) {
       collector_.onRequest = [](uint8_t** buffer, size_t* size, size_t*) {
         if (matrixPlace == 5) probe.reached();
         *size = 4096;
-        *buffer = static_cast<uint8_t*>(std::malloc(4096));
+        *buffer = Collector::instance().allocate(4096);
       };
+      collector_.onRelease = [](uint8_t* buffer) { Collector::instance().release(buffer); };
       ASSERT_EQ(CUPTI_SUCCESS, cuptiSubscribe(&matrixSubscriber, probing, nullptr));
       ASSERT_EQ(CUPTI_SUCCESS, cuptiEnableAllDomains(1, matrixSubscriber));
       probe.armed = true;
@@ -413,8 +422,9 @@ TEST_P(Matrix, UnsubscribeAndFinalizeFromEveryCallback) {
       collector_.onRequest = [](uint8_t** buffer, size_t* size, size_t*) {
         if (matrixPlace == 5) probe.reached();
         *size = 4096;
-        *buffer = static_cast<uint8_t*>(std::malloc(4096));
+        *buffer = Collector::instance().allocate(4096);
       };
+      collector_.onRelease = [](uint8_t* buffer) { Collector::instance().release(buffer); };
       ASSERT_EQ(CUPTI_SUCCESS, cuptiSubscribe(&matrixSubscriber, probing, nullptr));
       ASSERT_EQ(CUPTI_SUCCESS, cuptiEnableAllDomains(1, matrixSubscriber));
       probe.armed = true;
