@@ -40,6 +40,17 @@ if(SONDE_SANITIZE)
   target_compile_options(sonde_options INTERFACE
     -fsanitize=${SONDE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(sonde_options INTERFACE -fsanitize=${SONDE_SANITIZE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    # Functions found by dlsym or generated at run time carry no type to check.
+    target_compile_options(sonde_options INTERFACE -fno-sanitize=function)
+    if(NOT SONDE_BUILD_FUZZERS)
+      # One run-time library for the program and the shared libraries that it loads.
+      execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-resource-dir OUTPUT_VARIABLE resources
+                      OUTPUT_STRIP_TRAILING_WHITESPACE)
+      set(SONDE_SANITIZER_DIR ${resources}/lib/linux)
+      target_link_options(sonde_options INTERFACE -shared-libsan -Wl,-rpath,${SONDE_SANITIZER_DIR})
+    endif()
+  endif()
 endif()
 if(SONDE_BUILD_FUZZERS)
   # What a fuzzer is to explore must be instrumented too, not only its entry.

@@ -21,7 +21,13 @@ configure_and_build() {
   local dir=build/$preset
   if [ ! -f "$dir/build.ninja" ]; then
     say "configuring ($preset)"
-    cmake --preset "$preset" >"$dir.log" 2>&1 || { tail -n 30 "$dir.log" >&2; die "cmake failed; the whole log is $dir.log"; }
+    local options=()
+    case $preset in
+      # Their compiler is clang: the one that goes with the LLVM that was found.
+      asan-ubsan | tsan | fuzz)
+        options=(-DCMAKE_C_COMPILER="clang-$(llvm_version)" -DCMAKE_CXX_COMPILER="clang++-$(llvm_version)") ;;
+    esac
+    cmake --preset "$preset" "${options[@]}" >"$dir.log" 2>&1 || { tail -n 30 "$dir.log" >&2; die "cmake failed; the whole log is $dir.log"; }
   fi
   say "building ($preset)"
   cmake --build --preset "$preset" -j "$(jobs_count)" ${1:+--target "$@"} >&2 || die "the build failed; the first error is above"

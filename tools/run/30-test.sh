@@ -13,32 +13,45 @@ word_test() {
   run_tests dev "$@"
 }
 
+# word_sanitize [PRESET [ctest options…]]
 word_sanitize() {
-  local presets=${1:-"asan-ubsan tsan"}
+  local presets="asan-ubsan tsan" p
+  case ${1:-} in
+    "") ;;
+    asan-ubsan | tsan) presets=$1; shift ;;
+    *) die "usage: ./run sanitize [asan-ubsan|tsan [ctest options]]" ;;
+  esac
   ensure_packages
-  local p
   for p in $presets; do
     configure_and_build "$p"
-    run_tests "$p"
+    run_tests "$p" "$@"
   done
 }
 
+# word_fuzz [SECONDS [NAME…]]: what is found lies in out/fuzz.
 word_fuzz() {
-  local seconds=${1:-60} target
+  local seconds=${1:-60} target name source
+  shift || true
+  case $seconds in *[!0-9]* | "") die "usage: ./run fuzz [SECONDS [FUZZER…]]" ;; esac
   ensure_packages
   configure_and_build fuzz
   mkdir -p out/fuzz
+  local found=0
   for target in build/fuzz/fuzz/*_fuzzer; do
-    [ -x "$target" ] || continue
-    say "fuzzing $(basename "$target") for $seconds s"
-    mkdir -p "out/fuzz/$(basename "$target")"
-    local seeds
-    seeds=fuzz/corpus/$(basename "$target" _fuzzer)
-    [ -d "$seeds" ] || seeds=
-    # shellcheck disable=SC2086
-    "$target" -max_total_time="$seconds" -rss_limit_mb=4096 -timeout=20 -print_final_stats=0 \
-      -artifact_prefix=out/fuzz/ "out/fuzz/$(basename "$target")" $seeds || die "$(basename "$target") found something: see out/fuzz"
+    name=$(basename "$target")
+    [ $# = 0 ] || [[ " $* " == *" $name "* ]] || continue
+    found=1
+    source=$(dirname "$(ls fuzz/*/"$name".cpp)")
+    local options=(-max_total_time="$seconds" -rss_limit_mb=4096 -timeout=20 -max_len=16384 -artifact_prefix="out/fuzz/$name-")
+    [ ! -f "$source/$name.dict" ] || options+=(-dict="$source/$name.dict")
+    mkdir -p "out/fuzz/$name"
+    say "fuzzing $name for $seconds s"
+    "$target" "${options[@]}" "out/fuzz/$name" "$source/corpus/$name" >"out/fuzz/$name.log" 2>&1 ||
+      { tail -n 40 "out/fuzz/$name.log" >&2; die "$name found something: the input is out/fuzz/$name-…; when it is fixed, add it to $source/corpus/$name"; }
+    tail -n 1 "out/fuzz/$name.log" >&2
   done
+  [ $found = 1 ] || die "no such fuzzer: $*"
+  say "nothing was found"
 }
 
 word_bench() {

@@ -11,8 +11,8 @@ usage: ./run WORD
   install PREFIX    the same elsewhere
   bench [options]   build and run the benchmarks (Google Benchmark options)
   lint              style checks, stale generated files
-  sanitize [PRESET] tests under AddressSanitizer+UBSan and ThreadSanitizer
-  fuzz [SECONDS]    each fuzzer for so long (60)
+  sanitize [PRESET] every test under AddressSanitizer and UBSan (asan-ubsan) and under ThreadSanitizer (tsan)
+  fuzz [SECONDS]    each fuzzer for so long (60); names of fuzzers may follow
   deps              only install missing packages
   clean             remove build/, dist/, out/
 TXT
