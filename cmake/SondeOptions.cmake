@@ -65,6 +65,14 @@ function(sonde_library name)
   target_link_libraries(${name} PUBLIC sonde_options ${A_DEPENDS})
 endfunction()
 
+# sonde_c_interface(target): an enumeration that comes through a C interface may
+# hold anything; that is answered with an error code, and is no finding.
+function(sonde_c_interface target)
+  if(SONDE_SANITIZE MATCHES "undefined")
+    target_compile_options(${target} PRIVATE -fno-sanitize=enum)
+  endif()
+endfunction()
+
 # sonde_test(name SOURCES … [DEPENDS …] [ENVIRONMENT A=1 B=2] [PROPERTIES …]): a GoogleTest program; each test case
 # in it becomes a ctest of its own.
 function(sonde_test name)

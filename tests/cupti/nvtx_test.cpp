@@ -82,13 +82,12 @@ class Nvtx : public ::testing::Test {
     ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MARKER));
   }
   void TearDown() override { EXPECT_EQ(CUPTI_SUCCESS, cuptiFinalize()); }
-  const CUpti_ActivityMarker2& marker(size_t i) {
-    records_ = collector_.records(CUPTI_ACTIVITY_KIND_MARKER);
-    EXPECT_LT(i, records_.size());
-    return records_.at(i).as<CUpti_ActivityMarker2>();
+  CUpti_ActivityMarker2 marker(size_t i) {
+    const auto records = collector_.records(CUPTI_ACTIVITY_KIND_MARKER);
+    EXPECT_LT(i, records.size());
+    return records.at(i).as<CUpti_ActivityMarker2>();
   }
   Collector& collector_ = Collector::instance();
-  std::vector<testing_support::Record> records_;
 };
 
 TEST_F(Nvtx, AttachFillsEveryTable) {

@@ -13,6 +13,7 @@
 
 #include "core/fake_driver.h"
 #include "cupti/collector.h"
+#include "sanitizers.h"
 
 using testing_support::Collector;
 
@@ -194,7 +195,7 @@ int runCase(const char* name) {
 
 class Processes : public ::testing::TestWithParam<Case> {};
 TEST_P(Processes, EndsCleanly) {
-#ifdef __SANITIZE_THREAD__
+#if SONDE_WITH_TSAN
   if (std::strncmp(GetParam().name, "fork", 4) == 0) GTEST_SKIP() << "ThreadSanitizer allows no threads after a fork";
 #endif
   EXPECT_EQ(0, runCase(GetParam().name));
