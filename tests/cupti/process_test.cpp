@@ -13,7 +13,6 @@
 
 #include "core/fake_driver.h"
 #include "cupti/collector.h"
-#include "sanitizers.h"
 
 using testing_support::Collector;
 
@@ -195,9 +194,6 @@ int runCase(const char* name) {
 
 class Processes : public ::testing::TestWithParam<Case> {};
 TEST_P(Processes, EndsCleanly) {
-#if SONDE_WITH_TSAN
-  if (std::strncmp(GetParam().name, "fork", 4) == 0) GTEST_SKIP() << "ThreadSanitizer allows no threads after a fork";
-#endif
   EXPECT_EQ(0, runCase(GetParam().name));
 }
 INSTANTIATE_TEST_SUITE_P(Cases, Processes, ::testing::ValuesIn(kCases), [](const auto& info) {
