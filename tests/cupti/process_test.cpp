@@ -193,9 +193,7 @@ int runCase(const char* name) {
 }
 
 class Processes : public ::testing::TestWithParam<Case> {};
-TEST_P(Processes, EndsCleanly) {
-  EXPECT_EQ(0, runCase(GetParam().name));
-}
+TEST_P(Processes, EndsCleanly) { EXPECT_EQ(0, runCase(GetParam().name)); }
 INSTANTIATE_TEST_SUITE_P(Cases, Processes, ::testing::ValuesIn(kCases), [](const auto& info) {
   std::string name = info.param.name;
   for (char& c : name) {
