@@ -222,9 +222,23 @@ uint64_t appendInOrder(Stream& stream, Command* command) {
   return stream.append(command);
 }
 
+// So much may be launched ahead of the device before a launch waits, as a card's
+// own queue has an end: else a program that never synchronises grows without end.
+constexpr uint64_t kMaxPending = 4096;
+
+void waitForRoom(Stream& stream, const Command& command) {
+  const bool counts =
+      command.kind == CommandKind::kernel || command.kind == CommandKind::copy || command.kind == CommandKind::set;
+  // The nodes of a graph are launched under its lock; host functions launch nothing.
+  if (!counts || command.graphId != 0 || thread().inHostFunction) return;
+  const uint64_t last = stream.enqueued();
+  if (last - stream.completed() >= kMaxPending) stream.waitFor(last - kMaxPending / 2);
+}
+
 }  // namespace
 
 uint64_t submit(Stream& stream, Command* command) {
+  waitForRoom(stream, *command);
   // Where streams wait is decided by how far they are: such a command takes no
   // number that another run would not take.
   const bool work = command->kind != CommandKind::wait && command->kind != CommandKind::marker;
