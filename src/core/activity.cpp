@@ -268,6 +268,7 @@ CUptiResult disableKind(Client* client, uint32_t kind, CUcontext context) {
     setKind(*client, kind, false);
   }
   updateWanted();
+  if (kind == CUPTI_ACTIVITY_KIND_ENVIRONMENT && (client->anyKinds.load() & kindBit(kind)) == 0) stopSampling(*client);
   return CUPTI_SUCCESS;
 }
 

@@ -52,6 +52,7 @@ uint64_t (*clockFunction())(void) {
 // A forked child has no delivery thread, and must not deliver what the parent
 // will deliver.
 void beforeFork() {
+  lockSampling();
   registryMutex().lock();
   lockThreads();
   lockDelivery();
@@ -64,6 +65,7 @@ void afterForkInParent() {
   unlockDelivery();
   unlockThreads();
   registryMutex().unlock();
+  unlockSampling();
 }
 void afterForkInChild() {
   currentProcess.store(static_cast<uint32_t>(getpid()));
@@ -80,6 +82,7 @@ void afterForkInChild() {
   unlockDelivery();
   unlockThreads();
   registryMutex().unlock();
+  unlockSampling();
   for (uint32_t i = 0; i < kMaxClients; ++i) {
     if (clients()[i].inUse() && clients()[i].buffers.load() != nullptr) {
       startDelivery();

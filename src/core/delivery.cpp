@@ -257,6 +257,12 @@ uint64_t samplePeriod() {
   return period * 1000000u;
 }
 
+// Held while one set of samples is taken.
+std::mutex& samplingMutex() {
+  static std::mutex& mutex = *new std::mutex;
+  return mutex;
+}
+
 // Samples the environment for clients that want it; the time of the next
 // sample, or 0 for none.
 uint64_t samplesDue() {
@@ -273,7 +279,10 @@ uint64_t samplesDue() {
       if (due) client.nextSample = time + samplePeriod();
       if (next == 0 || client.nextSample < next) next = client.nextSample;
     }
-    if (due && client.inUse() && !deliverer().exiting.load()) reportExisting(&client, kind, true);
+    if (!due) continue;
+    std::lock_guard one(samplingMutex());
+    const bool wanted = (wantedKinds[kind].load() & mask & -mask) != 0;
+    if (wanted && client.inUse() && !deliverer().exiting.load()) reportExisting(&client, kind, true);
   }
   return next;
 }
@@ -423,6 +432,14 @@ void startSampling(Client& client) {
   delivererReschedule();
 }
 
+void stopSampling(Client& client) {
+  {
+    std::lock_guard lock(client.deliveryMutex);
+    client.nextSample = 0;
+  }
+  std::lock_guard wait(samplingMutex());
+}
+
 void startDelivery() {
   Deliverer& d = deliverer();
   std::lock_guard lock(d.mutex);
@@ -463,6 +480,9 @@ void discardQueues(Client& client) {
   client.deliverAgain = client.deliverAgainAll = false;
   client.needsBuffer.store(false);
 }
+
+void lockSampling() { samplingMutex().lock(); }
+void unlockSampling() { samplingMutex().unlock(); }
 
 void lockDelivery() {
   deliverer().mutex.lock();

@@ -40,13 +40,19 @@ void startDelivery();
 // From now on the client gets samples of the environment every
 // SONDE_ENVIRONMENT_PERIOD_MS (default 1000, 0: none), while it has the kind on.
 void startSampling(Client& client);
+// After the kind was switched off: waits for a set of samples that is being
+// taken, so that none comes later and none is left half done.
+void stopSampling(Client& client);
 // A client changed its flush period.
 void delivererReschedule();
 
 // Drops all of a client's queues and buffers (after its last delivery).
 void discardQueues(Client& client);
 
-// Around a fork: all delivery locks, and a fresh start in the child.
+// Around a fork: all delivery locks (that of sampling before any other lock of
+// the core), and a fresh start in the child.
+void lockSampling();
+void unlockSampling();
 void lockDelivery();
 void unlockDelivery();
 void restartDeliveryInChild();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/exports/exports.h"
 
+#include <cupti.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
@@ -222,6 +223,61 @@ TEST(Perfetto, CountersAndDevice) {
   EXPECT_EQ(values.at(165'000).first, 0u);
   EXPECT_DOUBLE_EQ(values.at(30'000).second, 4e10);  // 4 MB in 100 us
   EXPECT_DOUBLE_EQ(values.at(130'000).second, 0);
+}
+
+// Clocks, temperature, power and fan of two devices: tracks with their names, and each value at its time.
+TEST(Perfetto, EnvironmentTracks) {
+  Trace t = sampleTrace();
+  const auto sample = [&](uint64_t time, uint32_t device, CUpti_ActivityEnvironmentKind kind) -> EnvironmentSample& {
+    EnvironmentSample e;
+    e.start = e.end = kOrigin + time;
+    e.device = device;
+    e.kind = kind;
+    return t.environment.emplace_back(e);
+  };
+  for (uint32_t i = 0; i < 3; i++) {
+    EnvironmentSample& speed = sample(1000 * i, i % 2, CUPTI_ACTIVITY_ENVIRONMENT_SPEED);
+    speed.smClockMHz = 1980 - 15 * i;
+    speed.memoryClockMHz = 2619;
+    sample(1000 * i + 1, i % 2, CUPTI_ACTIVITY_ENVIRONMENT_TEMPERATURE).temperatureC = 40 + i;
+    EnvironmentSample& power = sample(1000 * i + 2, i % 2, CUPTI_ACTIVITY_ENVIRONMENT_POWER);
+    power.powerMilliwatts = 100500 + 250 * i;
+    power.powerLimit = 350000;
+    sample(1000 * i + 3, i % 2, CUPTI_ACTIVITY_ENVIRONMENT_COOLING).fanPercent = 20 + i;
+  }
+  const Perfetto p(t);
+  // Descriptor → device and names by counter id; it comes with the device's first value.
+  std::map<uint64_t, std::pair<uint64_t, std::map<uint64_t, std::string>>> described;
+  std::map<std::string, std::vector<std::pair<uint64_t, double>>> tracks;  // "device name" → time, value
+  for (const ProtoMessage& packet : p.packets) {
+    for (const auto& entry : packet.message(12).messages(47)) {
+      auto& [gpu, names] = described[entry.number(1)];
+      gpu = entry.number(3);
+      for (const auto& spec : entry.message(2).messages(1)) {
+        names[spec.number(1)] = spec.text(2);
+        EXPECT_FALSE(spec.text(3).empty()) << spec.text(2);
+        EXPECT_EQ(spec.number(9), 1u);  // shown without being chosen
+      }
+    }
+    if (!packet.has(52)) continue;
+    const ProtoMessage event = packet.message(52);
+    ASSERT_TRUE(described.contains(event.number(4)));
+    const auto& [gpu, names] = described.at(event.number(4));
+    EXPECT_EQ(event.number(3), gpu);
+    for (const auto& counter : event.messages(2))
+      if (counter.has(3))
+        tracks[std::to_string(gpu) + " " + names.at(counter.number(1))].emplace_back(packet.number(8) - kOrigin,
+                                                                                     counter.real(3));
+  }
+  using Values = std::vector<std::pair<uint64_t, double>>;
+  EXPECT_EQ(tracks["0 SM clock (MHz)"], (Values{{0, 1980}, {2000, 1950}}));
+  EXPECT_EQ(tracks["1 SM clock (MHz)"], (Values{{1000, 1965}}));
+  EXPECT_EQ(tracks["0 Memory clock (MHz)"], (Values{{0, 2619}, {2000, 2619}}));
+  EXPECT_EQ(tracks["0 Temperature (C)"], (Values{{1, 40}, {2001, 42}}));
+  EXPECT_EQ(tracks["1 Temperature (C)"], (Values{{1001, 41}}));
+  EXPECT_EQ(tracks["0 Power (W)"], (Values{{2, 100.5}, {2002, 101}}));
+  EXPECT_EQ(tracks["1 Power (W)"], (Values{{1002, 100.75}}));
+  EXPECT_EQ(tracks["0 Fan (%)"], (Values{{3, 20}, {2003, 22}}));
 }
 
 TEST(Perfetto, ALossStandsInTheTrace) {

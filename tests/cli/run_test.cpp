@@ -186,6 +186,13 @@ TEST_F(Run, EnvironmentIsAveraged) {
             "GPU 0,Power (W),2,101.0,100.5,101.5\n"
             "GPU 0,Power limit (W),2,350.0,350.0,350.0\n"
             "GPU 0,Clocks held by power cap (% of samples),1,50.0,,\n");
+  // Two samples that were not idle differ.
+  EXPECT_THAT(
+      sonde({"run", "--csv", "-r", "environment_sum", kApp, "environment"}).err,
+      HasSubstr("sonde: warning: the SM clock of GPU 0 moved between 1000 and 1400 MHz while it worked, and all "
+                "times depend on it: repeated runs can differ. --lock-clocks base holds it still"));
+  EXPECT_THAT(sonde({"run", "--devices", "1", kApp, "environment"}).err, Not(HasSubstr("moved")));
+  EXPECT_THAT(sonde({"run", kApp, "environment-still"}).err, Not(HasSubstr("moved")));
   // With the usual reports, when there is something to say.
   EXPECT_THAT(sonde({"run", kApp, "environment"}).out, HasSubstr("(environment_sum)"));
   EXPECT_THAT(sonde({"run", kApp}).out, Not(HasSubstr("(environment_sum)")));

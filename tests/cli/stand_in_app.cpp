@@ -125,7 +125,8 @@ int main(int argc, char** argv) {
     raise(SIGKILL);
   }
   if (how == "drop") function<void (*)(size_t)>("standInDrop")(17);
-  if (how == "environment") {  // two samples of each sort
+  // Two samples of each sort; the second at another clock, and in one case idle.
+  if (how == "environment" || how == "environment-still") {
     const auto record = function<void (*)(const void*)>("standInRecord");
     for (uint32_t i = 0; i < 2; i++) {
       CUpti_ActivityEnvironment e{};
@@ -134,8 +135,9 @@ int main(int argc, char** argv) {
       e.environmentKind = CUPTI_ACTIVITY_ENVIRONMENT_SPEED;
       e.data.speed.smClock = 1000 + 400 * i;
       e.data.speed.memoryClock = 2000;
-      e.data.speed.clocksThrottleReasons =
-          i == 0 ? CUPTI_CLOCKS_THROTTLE_REASON_SW_POWER_CAP : CUPTI_CLOCKS_THROTTLE_REASON_NONE;
+      e.data.speed.clocksThrottleReasons = i == 0                 ? CUPTI_CLOCKS_THROTTLE_REASON_SW_POWER_CAP
+                                           : how == "environment" ? CUPTI_CLOCKS_THROTTLE_REASON_NONE
+                                                                  : CUPTI_CLOCKS_THROTTLE_REASON_GPU_IDLE;
       record(&e);
       e.environmentKind = CUPTI_ACTIVITY_ENVIRONMENT_TEMPERATURE;
       e.data.temperature.gpuTemperature = 40 + i;

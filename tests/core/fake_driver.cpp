@@ -61,6 +61,8 @@ volatile uint8_t runtimeOn[sonde::core::kRuntimeCbidCount];
 std::atomic<uint64_t> interestBits{0};
 std::atomic<uint32_t> nextCorrelation{1};
 std::atomic<uint32_t> syncCount{0};
+std::atomic<uint32_t> clockQueries{0};
+std::atomic<int32_t> autoBoostResult{0};
 
 struct ThreadCalls {
   uint32_t depth = 0, correlation = 0, runtimeDepth = 0;
@@ -267,6 +269,7 @@ int32_t deviceString(uint32_t device, const char* name, const char** value) {
   return 0;
 }
 int32_t clockInfo(uint32_t device, SondeClockInfo* info) {
+  ++clockQueries;
   if (device >= state().devices) return CUDA_ERROR_INVALID_DEVICE;
   info->smClockMHz = 1980;
   info->memoryClockMHz = 2619;
@@ -280,6 +283,7 @@ int32_t clockInfo(uint32_t device, SondeClockInfo* info) {
   return 0;
 }
 int32_t autoBoost(uint32_t, uint32_t* enabled, uint32_t* pid) {
+  if (const int32_t error = autoBoostResult.load()) return error;
   *enabled = 1;
   *pid = 4711;
   return 0;
@@ -511,6 +515,8 @@ void failContext(SondeHandle context, int32_t error, const char* message) {
 uint64_t interest() { return interestBits.load(); }
 uint32_t lastCorrelation() { return nextCorrelation.load() - 1; }
 uint32_t synchronizations() { return syncCount.load(); }
+uint32_t clockQueriesSoFar() { return clockQueries.load(); }
+void setAutoBoostResult(int32_t result) { autoBoostResult = result; }
 void setDeviceCount(uint32_t count) { state().devices = count; }
 
 }  // namespace fake

@@ -5,6 +5,9 @@
 
 #include <chrono>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include "core/fake_driver.h"
@@ -427,6 +430,47 @@ TEST_F(ActBuffers, ACT_068_TheEnvironmentIsSampledWhileTheKindIsOn) {
       EXPECT_EQ(120000u, e.data.power.power);
     }
   }
+}
+
+// How often the delivery thread has gone to sleep by itself; -1: there is none.
+long deliverySleeps() {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name, word;
+    std::getline(std::ifstream(entry.path() / "comm"), name);
+    if (name != "sonde-delivery") continue;
+    std::ifstream status(entry.path() / "status");
+    while (status >> word)
+      if (word == "voluntary_ctxt_switches:") {
+        long count = -1;
+        status >> count;
+        return count;
+      }
+  }
+  return -1;
+}
+
+// Five periods without the kind: the thread does not even wake up.
+TEST_F(ActBuffers, ACT_068_TheThreadSleepsWhileTheKindIsOff) {
+  collector_.start();
+  ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityEnable(CUPTI_ACTIVITY_KIND_ENVIRONMENT));
+  EXPECT_TRUE(soon([&] { return collector_.flush().size() >= 8; }));
+  ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityDisable(CUPTI_ACTIVITY_KIND_ENVIRONMENT));
+  const uint32_t queries = fake::clockQueriesSoFar();
+  const size_t records = collector_.flush().size();
+  ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME));
+  // The thread may still find out that there is nothing to do any more.
+  long sleeps = 0;
+  EXPECT_TRUE(soon([&] {
+    const long before = deliverySleeps();
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    sleeps = deliverySleeps();
+    return sleeps == before;
+  }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(sleeps, deliverySleeps());
+  EXPECT_GE(sleeps, 0);
+  EXPECT_EQ(queries, fake::clockQueriesSoFar());
+  EXPECT_EQ(records, collector_.flush().size());
 }
 
 // --------------------------------------------------------- unified memory etc --

@@ -256,7 +256,13 @@ TEST_F(ActivityRules, ACT_115_AutoBoostErrors) {
   CUpti_ActivityAutoBoostState state{5, 6};
   EXPECT_EQ(CUPTI_ERROR_INVALID_PARAMETER, cuptiGetAutoBoostState(nullptr, &state));
   EXPECT_EQ(CUPTI_ERROR_INVALID_PARAMETER, cuptiGetAutoBoostState(context(), nullptr));
+  fake::setAutoBoostResult(CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(CUPTI_ERROR_NOT_SUPPORTED, cuptiGetAutoBoostState(context(), &state));
+  fake::setAutoBoostResult(CUDA_ERROR_UNKNOWN);
+  EXPECT_EQ(CUPTI_ERROR_UNKNOWN, cuptiGetAutoBoostState(context(), &state));
+  fake::setAutoBoostResult(0);
   EXPECT_EQ(5u, state.enabled);
+  EXPECT_EQ(6u, state.pid);
 }
 
 TEST_F(ActivityRules, ACT_116_ContextIdsAreUnique) {

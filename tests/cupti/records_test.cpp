@@ -440,10 +440,31 @@ TEST_F(Records, Graphs) {
   EXPECT_EQ(7u, g.streamId);
 }
 
-TEST_F(Records, EnvironmentHasFourSamples) {
+// ACT-068, ACT-029, ACT-058: one set for each device when the kind is enabled.
+TEST_F(Records, ACT_068_EnvironmentHasFourSamplesOfEachDevice) {
+  fake::setDeviceCount(2);
+  uint64_t before = 0, after = 0;
+  ASSERT_EQ(CUPTI_SUCCESS, cuptiGetTimestamp(&before));
   enable({CUPTI_ACTIVITY_KIND_ENVIRONMENT});
+  ASSERT_EQ(CUPTI_SUCCESS, cuptiGetTimestamp(&after));
   const auto records = collector_.flush();
-  ASSERT_EQ(4u, records.size());
+  fake::setDeviceCount(1);
+  ASSERT_EQ(8u, records.size());
+  const CUpti_ActivityEnvironmentKind kKinds[] = {CUPTI_ACTIVITY_ENVIRONMENT_SPEED,
+                                                  CUPTI_ACTIVITY_ENVIRONMENT_TEMPERATURE,
+                                                  CUPTI_ACTIVITY_ENVIRONMENT_POWER, CUPTI_ACTIVITY_ENVIRONMENT_COOLING};
+  for (size_t i = 0; i < records.size(); ++i) {
+    const auto& e = records[i].as<CUpti_ActivityEnvironment>();
+    EXPECT_EQ(CUPTI_ACTIVITY_KIND_ENVIRONMENT, e.kind);
+    EXPECT_EQ(i / 4, e.deviceId);
+    EXPECT_EQ(kKinds[i % 4], e.environmentKind);
+    EXPECT_GE(e.timestamp, before);
+    EXPECT_LE(e.timestamp, after);
+  }
+  const auto& speed = records[4].as<CUpti_ActivityEnvironment>().data.speed;
+  EXPECT_EQ(5u, speed.pcieLinkGen);
+  EXPECT_EQ(16u, speed.pcieLinkWidth);
+  EXPECT_EQ(CUPTI_CLOCKS_THROTTLE_REASON_GPU_IDLE, speed.clocksThrottleReasons);
   EXPECT_EQ(1980u, records[0].as<CUpti_ActivityEnvironment>().data.speed.smClock);
   EXPECT_EQ(2619u, records[0].as<CUpti_ActivityEnvironment>().data.speed.memoryClock);
   EXPECT_EQ(41u, records[1].as<CUpti_ActivityEnvironment>().data.temperature.gpuTemperature);
