@@ -21,8 +21,6 @@ CUptiResult report(const core::ClockControl::Outcome& outcome) {
   return outcome.code == CUPTI_SUCCESS ? CUPTI_SUCCESS : core::fail(outcome.code, "%s", outcome.message.c_str());
 }
 
-CUptiResult noPlatform() { return core::fail(CUPTI_ERROR_UNKNOWN, "there is no CUDA driver to ask"); }
-
 }  // namespace
 
 extern "C" {
@@ -31,7 +29,7 @@ CUptiResult CUPTIAPI cuptiClockControlGetStatus(CUcontext ctx, CUpti_ClockContro
   if (!ctx) return core::fail(CUPTI_ERROR_INVALID_PARAMETER, "ctx is NULL");
   if (!pStatus) return core::fail(CUPTI_ERROR_INVALID_PARAMETER, "pStatus is NULL");
   const SondePlatform* platform = core::requirePlatform();
-  if (!platform) return noPlatform();
+  if (!platform) return CUPTI_ERROR_UNKNOWN;
   uint32_t status = 0;
   if (CUptiResult r = report(clockControl().status(*platform, ctx, &status))) return r;
   *pStatus = static_cast<CUpti_ClockControl_Status>(status);
@@ -44,7 +42,7 @@ CUptiResult CUPTIAPI cuptiClockControlLock(CUcontext ctx, CUpti_ClockControl_Mod
     return core::fail(CUPTI_ERROR_INVALID_PARAMETER, "%d is no clock control mode; use BASE (1) or BOOST (2)",
                       static_cast<int>(mode));
   const SondePlatform* platform = core::requirePlatform();
-  if (!platform) return noPlatform();
+  if (!platform) return CUPTI_ERROR_UNKNOWN;
   return report(clockControl().lock(*platform, ctx, static_cast<uint32_t>(mode)));
 }
 

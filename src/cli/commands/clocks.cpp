@@ -109,7 +109,7 @@ bool lockHere(const Gpu& gpu, int device, const std::string& mode, bool* externa
       api.lock(context, mode == "boost" ? CUPTI_CLOCK_CONTROL_MODE_BOOST : CUPTI_CLOCK_CONTROL_MODE_BASE);
   if (r == CUPTI_SUCCESS) return true;
   *error = fmt::format("the clocks of device {} cannot be locked to {}: {}", device, mode, gpu.resultText(r));
-  if (r == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES)
+  if (r == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES && error->find("administrator") == std::string::npos)
     *error += mode == "boost" ? "; run as administrator, or use base" : "; run as administrator";
   return false;
 }

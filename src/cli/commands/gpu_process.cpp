@@ -55,12 +55,16 @@ CUcontext Gpu::context(int device, std::string* error) const {
 }
 
 std::string Gpu::resultText(CUptiResult result) const {
-  decltype(&::cuptiGetResultString) get = nullptr;
+  decltype(&::cuptiGetResultString) getName = nullptr;
+  decltype(&::cuptiGetErrorMessage) getMessage = nullptr;
   std::string ignored;
-  const char* text = nullptr;
-  if (cupti("cuptiGetResultString", get, &ignored) && get(result, &text) == CUPTI_SUCCESS && text != nullptr)
-    return text;
-  return fmt::format("CUPTI error {}", static_cast<int>(result));
+  const char *name = nullptr, *message = nullptr;
+  if (!cupti("cuptiGetResultString", getName, &ignored) || getName(result, &name) != CUPTI_SUCCESS || name == nullptr)
+    return fmt::format("CUPTI error {}", static_cast<int>(result));
+  if (!cupti("cuptiGetErrorMessage", getMessage, &ignored) || getMessage(result, &message) != CUPTI_SUCCESS ||
+      message == nullptr)
+    return name;
+  return fmt::format("{} ({})", message, name);
 }
 
 bool inGpuProcess(const GpuLibraries& libraries,
