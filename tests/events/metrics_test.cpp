@@ -136,6 +136,8 @@ TEST_F(Metrics, GlobalLoadEfficiency) {
 TEST_F(Metrics, BranchAndWarpEfficiency) {
   const std::string diverge = "and.b32 %r5, %r1, 1; setp.ne.u32 %p1, %r5, 0; @%p1 bra L; add.u32 %r6, %r3, 1;\nL:";
   EXPECT_DOUBLE_EQ(0, value("branch_efficiency", diverge).metricValuePercent);
+  EXPECT_DOUBLE_EQ(100, value("branch_efficiency", "add.u32 %r6, %r3, 1;").metricValuePercent);  // no branch at all
+  EXPECT_DOUBLE_EQ(100, value("branch_efficiency", "bra L;\nL:").metricValuePercent);
   // 10 instructions with all lanes, one with half of them.
   EXPECT_DOUBLE_EQ(100.0 * (10 * 32 + 16) / (11 * 32), value("warp_execution_efficiency", diverge).metricValuePercent);
   EXPECT_DOUBLE_EQ(11, value("inst_per_warp", diverge).metricValueDouble);

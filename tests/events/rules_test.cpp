@@ -88,6 +88,98 @@ TEST_F(Events, EVT_032_033_DefaultModeIsKernelAndHoldsForTheContext) {
   CUPTI_OK(cuptiSetEventCollectionMode(context, CUPTI_EVENT_COLLECTION_MODE_KERNEL));
 }
 
+// SONDE_DEVICES=…/geforce.json: a model of the class of consumer cards.
+TEST_F(Events, EVT_029_032_034_ContinuousModeNeedsADeviceOfTheTeslaClass) {
+  CUpti_DeviceAttributeDeviceClass deviceClass{};
+  size_t bytes = sizeof deviceClass;
+  CUPTI_OK(cuptiDeviceGetAttribute(device, CUPTI_DEVICE_ATTR_DEVICE_CLASS, &bytes, &deviceClass));
+  if (deviceClass == CUPTI_DEVICE_ATTR_DEVICE_CLASS_TESLA) GTEST_SKIP() << "runs as events_geforce_test";
+  EXPECT_EQ(CUPTI_DEVICE_ATTR_DEVICE_CLASS_GEFORCE, deviceClass);
+  EXPECT_EQ(CUPTI_ERROR_NOT_SUPPORTED, cuptiSetEventCollectionMode(context, CUPTI_EVENT_COLLECTION_MODE_CONTINUOUS));
+  // The mode is still that of a kernel.
+  CUpti_EventGroup g = group({"warps_launched"});
+  CUPTI_OK(cuptiEventGroupEnable(g));
+  runEmpty(4, 32);
+  runEmpty(1, 32);
+  EXPECT_EQ(1u, read(g, "warps_launched"));
+  CUPTI_OK(cuptiEventGroupDisable(g));
+  CUPTI_OK(cuptiEventGroupDestroy(g));
+  CUPTI_OK(cuptiSetEventCollectionMode(context, CUPTI_EVENT_COLLECTION_MODE_KERNEL));
+}
+
+// Kernels that a graph launches are kernels: in both modes, and replayed.
+class GraphEvents : public Events {
+ protected:
+  // Two kernels in a row: 4 blocks of 64 threads, then 2 of 32; each adds 1 to
+  // `counter` per thread.
+  void SetUp() override {
+    Events::SetUp();
+    counter = buffer(64);
+    CU_OK(cuCtxSynchronize());  // the stream below does not wait for the set
+    CUfunction f = function(kernel("red.global.add.u32 [%rd1], 1;"), "k");
+    uint64_t unused = 0;
+    void* arguments[] = {&counter, &unused};
+    CU_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CU_OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    CU_OK(cuLaunchKernel(f, 4, 1, 1, 64, 1, 1, 0, stream, arguments, nullptr));
+    CU_OK(cuLaunchKernel(f, 2, 1, 1, 32, 1, 1, 0, stream, arguments, nullptr));
+    CU_OK(cuStreamEndCapture(stream, &graph));
+    CU_OK(cuGraphInstantiate(&exec, graph, 0));
+  }
+  void TearDown() override {
+    cuGraphExecDestroy(exec);
+    cuGraphDestroy(graph);
+    cuStreamDestroy(stream);
+    Events::TearDown();
+  }
+  void launchGraph() {
+    CU_OK(cuGraphLaunch(exec, stream));
+    CU_OK(cuStreamSynchronize(stream));
+  }
+  uint32_t counted() {
+    uint32_t value = 0;
+    EXPECT_EQ(CUDA_SUCCESS, cuMemcpyDtoH(&value, counter, sizeof value));
+    return value;
+  }
+  CUdeviceptr counter = 0;
+  CUstream stream = nullptr;
+  CUgraph graph = nullptr;
+  CUgraphExec exec = nullptr;
+};
+
+TEST_F(GraphEvents, EVT_027_030_KernelsOfAGraphCount) {
+  CUpti_EventGroup g = group({"threads_launched", "gred_count"});
+  CUPTI_OK(cuptiEventGroupEnable(g));
+  launchGraph();
+  EXPECT_EQ(64u, read(g, "threads_launched"));  // the last kernel's
+  EXPECT_EQ(2u, read(g, "gred_count"));
+  CUPTI_OK(cuptiEventGroupDisable(g));
+  CUPTI_OK(cuptiSetEventCollectionMode(context, CUPTI_EVENT_COLLECTION_MODE_CONTINUOUS));
+  CUPTI_OK(cuptiEventGroupEnable(g));
+  launchGraph();
+  launchGraph();
+  EXPECT_EQ(2u * (256 + 64), read(g, "threads_launched"));
+  EXPECT_EQ(2u * (8 + 2), read(g, "gred_count"));
+  CUPTI_OK(cuptiEventGroupDisable(g));
+  CUPTI_OK(cuptiEventGroupDestroy(g));
+  CUPTI_OK(cuptiSetEventCollectionMode(context, CUPTI_EVENT_COLLECTION_MODE_KERNEL));
+  EXPECT_EQ(3u * 320, counted());
+}
+
+TEST_F(GraphEvents, EVT_036_KernelsOfAGraphAreReplayed) {
+  std::vector<CUpti_EventID> ids = eventsOf(sm);
+  CUPTI_OK(cuptiEnableKernelReplayMode(context));
+  CUpti_EventGroupSets* sets = nullptr;
+  CUPTI_OK(cuptiEventGroupSetsCreate(context, ids.size() * sizeof ids[0], ids.data(), &sets));
+  ASSERT_EQ(1u, sets->numSets);
+  CUPTI_OK(cuptiEventGroupSetEnable(&sets->sets[0]));
+  launchGraph();
+  EXPECT_EQ(2u, read(sets->sets[0].eventGroups[0], "warps_launched"));
+  EXPECT_EQ(320u, counted());  // in effect each ran once
+  CUPTI_OK(cuptiDisableKernelReplayMode(context));
+  CUPTI_OK(cuptiEventGroupSetsDestroy(sets));
+}
+
 TEST_F(Events, EVT_029_UnknownModeIsNotSupported) {
   EXPECT_EQ(CUPTI_ERROR_NOT_SUPPORTED, cuptiSetEventCollectionMode(context, static_cast<CUpti_EventCollectionMode>(7)));
 }
