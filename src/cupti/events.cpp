@@ -3,6 +3,8 @@
 // event_groups.cpp.
 #include <cupti.h>
 
+#include <algorithm>
+
 #include "core/events/access.h"
 #include "cupti/events_support.h"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Instructions and their operands.
+#include <algorithm>
+
 #include "ptx/parser_impl.h"
 
 namespace sonde::ptx {

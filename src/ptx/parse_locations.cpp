@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // .loc, and the names of inlined functions that it takes from .debug_str.
+#include <algorithm>
 #include <charconv>
 #include <optional>
 

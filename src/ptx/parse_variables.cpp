@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Variables of every state space, parameters, initialisers.
+#include <algorithm>
 #include <bit>
 
 #include "ptx/parser_impl.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ptx/print.h"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>

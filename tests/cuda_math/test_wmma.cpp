@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // wmma.cu, compiled by the CUDA compiler of the machine, where there is one.
+#include <algorithm>
 #include <cmath>
 
 #include "../exec/device_fixture.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every record that real work on the software GPU leaves.
+#include <algorithm>
 #include <cstring>
 #include <set>
 #include <sstream>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rules of the Event API (EVT-nnn) on the software GPU.
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>

@@ -4,6 +4,7 @@
 // fesetround; conversions between integers and floats; all look-up tables of lop3.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cfenv>
 #include <cmath>
 #include <cstring>

@@ -4,6 +4,7 @@
 // agree, except for the .approx functions, whose distance has a bound.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <fstream>

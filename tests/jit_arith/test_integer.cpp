@@ -3,6 +3,8 @@
 // Integer arithmetic against 128-bit arithmetic.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "harness.h"
 
 namespace sonde::test {

@@ -3,6 +3,7 @@
 // f16, bf16 and 8-bit formats: all encodings, and arithmetic against exact sums.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "harness.h"

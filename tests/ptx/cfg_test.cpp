@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "ptx/parser.h"
 
 namespace sonde::ptx {

@@ -4,6 +4,7 @@
 // the last place, against the bound that CUDA documents.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>

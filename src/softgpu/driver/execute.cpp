@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Running one command, and reporting it.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <thread>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/exec/cache_model.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "softgpu/exec/counters.h"

@@ -3,6 +3,8 @@
 // Kernel parameters, the parameter cells of calls, and calls. Every compiled
 // function and every built-in has one signature (exec::WarpFunction): arguments
 // and results are rows of 32-lane words.
+#include <algorithm>
+
 #include "softgpu/jit/function_codegen.h"
 
 namespace sonde::softgpu::jit {

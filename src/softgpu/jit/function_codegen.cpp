@@ -5,6 +5,8 @@
 
 #include <llvm/IR/Verifier.h>
 
+#include <algorithm>
+
 #include "softgpu/jit/operands.h"
 
 namespace sonde::softgpu::jit {
