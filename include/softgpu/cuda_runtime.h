@@ -18,6 +18,11 @@
 
 #if defined(__cplusplus)
 
+#if defined(__CUDA__) && defined(__clang__)
+/* Libraries ask CUDA_VERSION for the version of a clang that compiles CUDA. */
+#include "cuda.h"
+#endif
+
 #if defined(__CUDA__) || defined(__CUDACC__)
 /* Programs rely on these coming with the language of kernels; clang's <new> needs malloc. */
 #include <stdlib.h>

@@ -35,6 +35,7 @@ SONDE_BUILTIN_VARIABLE(gridDim)
 #include "sonde_device_atomics.h"
 #include "sonde_device_warp.h"
 #include "sonde_device_memory.h"
+#include "sonde_device_texture.h"
 
 #endif /* clang compiling CUDA */
 #endif /* SONDE_SOFTGPU_DEVICE_H_ */

@@ -57,6 +57,10 @@ def sampleProgram(directory, common, arguments):
             program.flags.append(flag)
     if "CUDA::cudadevrt" in text or "cudadevrt" in text or re.search(r"-rdc|cdp", text):
         program.flags += ["-rdc=true", "-lcudadevrt"]
+    for word in re.findall(r"include_directories\(([^)]*)\)", text):
+        for path in word.split():
+            if os.path.isdir(os.path.join(directory, path)):
+                program.flags.append("-I" + os.path.normpath(os.path.join(directory, path)))
     if "OpenMP" in text:
         program.flags += ["-Xcompiler", "-fopenmp"]
     if "CUDA::cuda_driver" in text and not any(s.endswith(".cu") for s in program.sources):

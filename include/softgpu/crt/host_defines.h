@@ -22,6 +22,9 @@
 #define __import__
 #define __export__
 #define CUDARTAPI
+/* Around uses of what is deprecated; no warning is given here. */
+#define __NV_SILENCE_DEPRECATION_BEGIN
+#define __NV_SILENCE_DEPRECATION_END
 #define CUDARTAPI_CDECL
 
 #if defined(__CUDACC__) || defined(__CUDA__)

@@ -11,8 +11,10 @@
 #include "softgpu/driver/copy.h"
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/graph.h"
+#include "softgpu/driver/graph_memory.h"
 #include "softgpu/driver/graph_nodes.h"
 #include "softgpu/driver/tools.h"
+#include "softgpu/exec/condition.h"
 
 namespace sonde::softgpu::driver {
 
@@ -42,6 +44,12 @@ bool expand(const Graph& graph, std::vector<size_t> entry, std::vector<GraphExec
       ends[n] = inner.empty() ? before : inner;
     } else {
       steps.push_back({n->id, n->handle(), n->work, true, before});
+      for (const Ref<Graph>& body : n->work.bodies) {
+        std::vector<GraphExec::Step> inner;
+        std::vector<size_t> ignored;
+        if (!expand(*body, {}, inner, ignored)) return false;
+        steps.back().bodies.push_back(std::move(inner));
+      }
       ends[n] = {steps.size() - 1};
     }
   }
@@ -61,6 +69,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph hGraph, cuuint64_t flags, CUgraph
   {
     std::lock_guard lock(graphLock());
     std::vector<size_t> last;
+    exec->conditions = graph->conditions;
     if (!expand(*graph, {}, exec->steps, last)) {
       if (why) *why = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
       return CUDA_ERROR_INVALID_VALUE;
@@ -111,9 +120,14 @@ DRIVER_API(cuGraphUpload)(CUgraphExec hGraph, CUstream hStream) {
 
 namespace {
 
-CUresult enqueue(Stream& stream, GraphExec& exec, GraphExec::Step& step, uint32_t correlation) {
+void runConditional(Stream& stream, GraphExec& exec, const GraphExec::Step& step, uint32_t correlation);
+
+// The command of a step; null: there is nothing to do on the stream. Bodies of
+// conditional nodes are made and run when the stream comes to them.
+CUresult makeCommand(Stream& stream, GraphExec& exec, const GraphExec::Step& step, uint32_t correlation,
+                     Command*& command) {
   const NodeWork& w = step.work;
-  Command* command = nullptr;
+  command = nullptr;
   switch (static_cast<int>(w.type)) {
     case CU_GRAPH_NODE_TYPE_KERNEL: {
       LaunchShape shape = w.shape;
@@ -154,15 +168,76 @@ CUresult enqueue(Stream& stream, GraphExec& exec, GraphExec::Step& step, uint32_
       command->hostFunction = w.host.fn;
       command->user = w.host.userData;
       break;
-    case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return recordOn(stream, *w.event, correlation);
-    case CU_GRAPH_NODE_TYPE_WAIT_EVENT: waitOn(stream, *w.event, correlation); return CUDA_SUCCESS;
-    default: return CUDA_SUCCESS;  // empty
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+      command = stream.newCommand(CommandKind::conditional);
+      command->body = [keep = Ref<GraphExec>(&exec), step, correlation](Stream& s) {
+        runConditional(s, *keep, step, correlation);
+      };
+      break;
+    default: return CUDA_SUCCESS;  // empty, and what enqueue does itself
   }
   command->correlationId = correlation;
   command->graphId = exec.id;
   command->graphNodeId = step.nodeId;
   if (tools::wants(SONDE_INTEREST_LATENCY)) command->queuedNs = platform::nowNs();
-  submit(stream, command);
+  return CUDA_SUCCESS;
+}
+
+// On the stream's thread: everything of a body, in order.
+void runSteps(Stream& stream, GraphExec& exec, const std::vector<GraphExec::Step>& steps, uint32_t correlation) {
+  for (const GraphExec::Step& step : steps) {
+    if (stream.context()->error()) return;
+    Command* command = nullptr;
+    if (const CUresult e = makeCommand(stream, exec, step, correlation, command)) {
+      stream.context()->fail(e, "a node in the body of a conditional node could not be launched");
+      return;
+    }
+    if (!command) continue;
+    announce(stream, *command);
+    execute(stream, *command);
+    stream.giveBack(command);
+  }
+}
+
+void runConditional(Stream& stream, GraphExec& exec, const GraphExec::Step& step, uint32_t correlation) {
+  auto value = [&] { return exec::conditionValue(step.work.condition); };
+  switch (step.work.conditionType) {
+    case CU_GRAPH_COND_TYPE_IF:
+      if (value())
+        runSteps(stream, exec, step.bodies[0], correlation);
+      else if (step.bodies.size() > 1)
+        runSteps(stream, exec, step.bodies[1], correlation);
+      break;
+    case CU_GRAPH_COND_TYPE_WHILE:
+      while (value() && !stream.context()->error()) runSteps(stream, exec, step.bodies[0], correlation);
+      break;
+    default:
+      if (const uint32_t v = value(); v < step.bodies.size()) runSteps(stream, exec, step.bodies[v], correlation);
+      break;
+  }
+}
+
+CUresult enqueue(Stream& stream, GraphExec& exec, GraphExec::Step& step, uint32_t correlation) {
+  const NodeWork& w = step.work;
+  switch (static_cast<int>(w.type)) {
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return recordOn(stream, *w.event, correlation);
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT: waitOn(stream, *w.event, correlation); return CUDA_SUCCESS;
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+      if (!w.memory->take()) {
+        if (!(exec.flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH)) return CUDA_ERROR_INVALID_VALUE;
+        w.memory->give();
+        w.memory->take();
+      }
+      return CUDA_SUCCESS;
+    case CU_GRAPH_NODE_TYPE_MEM_FREE: {
+      const auto memory = GraphMemory::find(w.freed);
+      return memory && memory->give() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    }
+    default: break;
+  }
+  Command* command = nullptr;
+  if (const CUresult e = makeCommand(stream, exec, step, correlation, command)) return e;
+  if (command) submit(stream, command);
   return CUDA_SUCCESS;
 }
 
@@ -184,7 +259,19 @@ DRIVER_API(cuGraphLaunch)(CUgraphExec hGraph, CUstream hStream) {
     submit(*stream, command);
   };
   std::lock_guard lock(exec->mutex);
+  for (const auto& step : exec->steps)
+    if (step.work.memory && step.work.memory->inUse() &&
+        !(exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH))
+      return CUDA_ERROR_INVALID_VALUE;  // what the launch before allocated was not freed
   if (whole) mark(CommandKind::graphBegin);
+  if (!exec->conditions.empty()) {
+    Command* command = stream->newCommand(CommandKind::conditional);
+    command->body = [conditions = exec->conditions](Stream&) {
+      for (const Condition& c : conditions)
+        if (c.assignDefault) exec::setCondition(c.handle, c.defaultValue);
+    };
+    submit(*stream, command);
+  }
   for (auto& step : exec->steps) {
     if (!step.enabled) continue;
     if (const CUresult e = enqueue(*stream, *exec, step, correlation)) return e;

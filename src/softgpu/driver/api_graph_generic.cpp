@@ -46,6 +46,7 @@ CUresult toWork(const CUgraphNodeParams& p, NodeWork& work) {
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return eventWork(p.eventRecord.event, CU_GRAPH_NODE_TYPE_EVENT_RECORD, work);
     case CU_GRAPH_NODE_TYPE_EMPTY: work.type = CU_GRAPH_NODE_TYPE_EMPTY; return CUDA_SUCCESS;
     case CU_GRAPH_NODE_TYPE_GRAPH: return childWork(p.graph.graph, work);
+    case CU_GRAPH_NODE_TYPE_MEM_FREE: return freeWork(p.free.dptr, work);
     default: return CUDA_ERROR_NOT_SUPPORTED;
   }
 }
@@ -59,7 +60,23 @@ DRIVER_API(cuGraphAddNode_v2)
   for (size_t i = 0; dependencyData && i < numDependencies; i++)
     if (dependencyData[i].type) return CUDA_ERROR_NOT_SUPPORTED;
   NodeWork work;
-  if (const CUresult e = toWork(*nodeParams, work)) return e;
+  switch (static_cast<int>(nodeParams->type)) {  // those with outputs
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
+      CUDA_MEM_ALLOC_NODE_PARAMS p{};
+      p.poolProps = nodeParams->alloc.poolProps;
+      p.accessDescs = nodeParams->alloc.accessDescs;
+      p.accessDescCount = nodeParams->alloc.accessDescCount;
+      p.bytesize = nodeParams->alloc.bytesize;
+      if (const CUresult e = allocationWork(p, work)) return e;
+      nodeParams->alloc.dptr = p.dptr;
+      break;
+    }
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+      if (const CUresult e = conditionalWork(nodeParams->conditional, hGraph, work)) return e;
+      break;
+    default:
+      if (const CUresult e = toWork(*nodeParams, work)) return e;
+  }
   return addNode(phGraphNode, hGraph, dependencies, numDependencies, std::move(work));
 }
 

@@ -8,6 +8,7 @@
 #include "softgpu/driver/capture.h"
 #include "softgpu/driver/copy.h"
 #include "softgpu/driver/driver.h"
+#include "softgpu/driver/graph_memory.h"
 #include "softgpu/driver/message.h"
 #include "softgpu/driver/pool.h"
 #include "softgpu/driver/sync.h"
@@ -160,6 +161,10 @@ DRIVER_API(cuMemFree_v2)(CUdeviceptr dptr) {
   if (const CUresult e = currentContext(context)) return e;
   if (!dptr) return CUDA_SUCCESS;
   if (const CUresult e = refuseWhileCapturing(*context)) return e;
+  if (const auto memory = GraphMemory::find(dptr)) {
+    settleDevice(context->device()->ordinal);
+    return memory->give() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  }
   return freeKinds(dptr, {Kind::device, Kind::managed});
 }
 

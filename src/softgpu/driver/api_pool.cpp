@@ -7,8 +7,10 @@
 
 #include "platform/clock.h"
 #include "platform/tools_api.h"
+#include "softgpu/driver/capture.h"
 #include "softgpu/driver/copy.h"
 #include "softgpu/driver/driver.h"
+#include "softgpu/driver/graph_memory.h"
 #include "softgpu/driver/pool.h"
 #include "softgpu/driver/sync.h"
 #include "softgpu/driver/tools.h"
@@ -74,7 +76,7 @@ CUresult allocateFrom(Pool& pool, CUdeviceptr* dptr, size_t bytes, CUstream hStr
   Ref<Stream> stream;
   if (const CUresult e = resolveStream(hStream, stream)) return e;
   if (!dptr) return CUDA_ERROR_INVALID_VALUE;
-  if (stream->capture.load()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (Capture* capture = stream->capture.load()) return captureAllocation(*capture, *stream, bytes, dptr);
   if (bytes == 0) {
     *dptr = 0;
     return CUDA_SUCCESS;
@@ -125,7 +127,8 @@ DRIVER_API(cuMemFreeAsync)(CUdeviceptr dptr, CUstream hStream) {
   Ref<Stream> stream;
   if (const CUresult e = resolveStream(hStream, stream)) return e;
   if (!dptr) return CUDA_SUCCESS;
-  if (stream->capture.load()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (Capture* capture = stream->capture.load()) return captureFree(*capture, *stream, dptr);
+  if (const auto memory = GraphMemory::find(dptr)) return memory->give() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   const auto found = Allocator::get().find(dptr);
   if (!found || found->address != dptr || found->kind != memory::Kind::device) return CUDA_ERROR_INVALID_VALUE;
   Allocation what;

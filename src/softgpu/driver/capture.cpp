@@ -121,7 +121,13 @@ CUresult refuseWhileCapturing(Context&) {
 void abandonCapture(Stream& stream) {
   if (captures().count.load(std::memory_order_acquire) == 0) return;
   std::lock_guard lock(captures().mutex);
-  if (Capture* capture = stream.capture.load()) capture->invalid = true;
+  Capture* capture = stream.capture.load();
+  if (!capture) return;
+  // Another stream of the capture may go; work of it that nothing waits for is found at the end.
+  if (capture->origin.get() == &stream)
+    capture->invalid = true;
+  else
+    capture->ends.erase(&stream);
 }
 
 CUresult captureHostFunction(Capture& capture, Stream& stream, CUhostFn fn, void* user) {
@@ -188,6 +194,26 @@ CUresult captureSet(Capture& capture, Stream& stream, Command* command) {
   work.set.width = plan.width;
   work.set.height = plan.height;
   stream.giveBack(command);
+  std::lock_guard lock(captures().mutex);
+  return append(capture, stream, std::move(work));
+}
+
+CUresult captureAllocation(Capture& capture, Stream& stream, size_t bytes, CUdeviceptr* address) {
+  CUDA_MEM_ALLOC_NODE_PARAMS params{};
+  params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, static_cast<int>(stream.context()->device()->ordinal)};
+  params.bytesize = bytes;
+  NodeWork work;
+  if (const CUresult e = allocationWork(params, work)) return e;
+  std::lock_guard lock(captures().mutex);
+  if (const CUresult e = append(capture, stream, std::move(work))) return e;
+  *address = params.dptr;
+  return CUDA_SUCCESS;
+}
+
+CUresult captureFree(Capture& capture, Stream& stream, CUdeviceptr address) {
+  NodeWork work;
+  if (const CUresult e = freeWork(address, work)) return e;
   std::lock_guard lock(captures().mutex);
   return append(capture, stream, std::move(work));
 }
@@ -302,7 +328,6 @@ DRIVER_API(cuStreamBeginCaptureToGraph)
 DRIVER_API(cuStreamEndCapture)(CUstream hStream, CUgraph* phGraph) {
   Ref<Stream> stream;
   if (const CUresult e = resolveStream(hStream, stream)) return e;
-  if (!phGraph) return CUDA_ERROR_INVALID_VALUE;
   Captures& all = captures();
   std::unique_lock lock(all.mutex);
   Capture* capture = stream->capture.load();

@@ -22,6 +22,8 @@ CUresult captureEventRecord(Capture& capture, Stream& stream, Event& event, unsi
 CUresult captureWaitEvent(Stream& stream, Event& event, unsigned flags, bool& handled);
 CUresult captureKernel(Capture& capture, Stream& stream, Command* command);
 CUresult captureCopy(Capture& capture, Stream& stream, Command* command);
+CUresult captureAllocation(Capture& capture, Stream& stream, size_t bytes, CUdeviceptr* address);
+CUresult captureFree(Capture& capture, Stream& stream, CUdeviceptr address);
 CUresult captureSet(Capture& capture, Stream& stream, Command* command);
 
 }  // namespace sonde::softgpu::driver

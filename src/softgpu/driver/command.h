@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -30,13 +31,14 @@ enum class CommandKind : uint8_t {
   set,
   eventRecord,
   hostFunction,
-  callback,    // cuStreamAddCallback
-  release,     // free memory in stream order
-  memoryOp,    // cuStreamWaitValue / cuStreamWriteValue
-  prefetch,    // of managed memory
-  attach,      // of managed memory, to this stream, the host or all
-  marker,      // nothing; a place to wait for
-  graphBegin,  // around the nodes of a graph launch, when somebody asks
+  callback,     // cuStreamAddCallback
+  release,      // free memory in stream order
+  memoryOp,     // cuStreamWaitValue / cuStreamWriteValue
+  prefetch,     // of managed memory
+  attach,       // of managed memory, to this stream, the host or all
+  marker,       // nothing; a place to wait for
+  conditional,  // a conditional graph node, and the setting of its values
+  graphBegin,   // around the nodes of a graph launch, when somebody asks
   graphEnd,
 };
 
@@ -77,6 +79,8 @@ struct CopyPlan {
   bool peer = false;
   bool async = false;
   std::vector<std::byte> staging;  // snapshot of pageable source bytes
+  // Set when one of the addresses has no memory behind it: the bool of a caller that waits. Null: nobody waits.
+  bool* unreachable = nullptr;
   uint64_t bytes() const { return width * height * depth; }
 };
 
@@ -120,6 +124,7 @@ struct Command {
   SetPlan set;
   MemoryOp memoryOp;
   PrefetchPlan prefetch;
+  std::function<void(Stream&)> body;  // conditional: runs on the stream's thread
   Ref<EventRecord> record;
   CUhostFn hostFunction = nullptr;
   CUstreamCallback callback = nullptr;

@@ -4,6 +4,8 @@
 #include "platform/tools_api.h"
 #include "softgpu/driver/capture.h"
 #include "softgpu/driver/managed.h"
+#include "softgpu/driver/message.h"
+#include "softgpu/exec/faults.h"
 
 namespace sonde::softgpu::driver {
 namespace {
@@ -54,6 +56,7 @@ uint32_t copyKindOf(uint32_t from, uint32_t to, bool peer) {
 CUresult runCopy(Stream& stream, Command* command, bool synchronous) {
   CopyPlan& plan = command->copy;
   plan.async = !synchronous;
+  plan.unreachable = nullptr;
   if (Capture* capture = stream.capture.load()) return captureCopy(*capture, stream, command);
   bool wait = synchronous;
   // Between device memories even the synchronous call only enqueues.
@@ -63,17 +66,33 @@ CUresult runCopy(Stream& stream, Command* command, bool synchronous) {
     if (plan.fromKind == SONDE_MEMORY_PAGEABLE) {
       const bool flat = plan.height == 1 && plan.depth == 1;
       if (flat && plan.bytes() <= kStagingBytes && plan.toKind != SONDE_MEMORY_PAGEABLE) {
-        plan.staging.assign(plan.from, plan.from + plan.bytes());
+        plan.staging.resize(plan.bytes());
+        if (!exec::touchGuarded(
+                [](void* p) {
+                  auto& c = *static_cast<CopyPlan*>(p);
+                  std::memcpy(c.staging.data(), c.from, c.staging.size());
+                },
+                &plan, nullptr)) {
+          say("a copy reads host memory that is not there");
+          stream.giveBack(command);
+          return CUDA_ERROR_INVALID_VALUE;
+        }
         plan.from = plan.staging.data();
       } else {
         wait = true;
       }
     }
   }
+  bool unreachable = false;
+  if (wait) plan.unreachable = &unreachable;
   const uint64_t place = submit(stream, command);
   if (wait) {
     stream.waitFor(place);
     managed::waited(stream, place);
+    if (unreachable) {
+      say("a copy reaches host memory that is not there or may not be written");
+      return CUDA_ERROR_INVALID_VALUE;
+    }
     return stream.context()->error();
   }
   return CUDA_SUCCESS;

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "softgpu/driver/driver.h"
+#include "softgpu/driver/legacy.h"
 #include "softgpu/driver/lookup.h"
 #include "softgpu/driver/tools.h"
 

@@ -14,6 +14,7 @@
 #include "softgpu/driver/module.h"
 #include "softgpu/driver/pool.h"
 #include "softgpu/driver/tools.h"
+#include "softgpu/exec/faults.h"
 #include "softgpu/memory/allocator.h"
 #include "softgpu/memory/managed/managed_memory.h"
 
@@ -26,6 +27,7 @@ void Command::recycle() {
   target.reset();
   launch.function.reset();
   record.reset();
+  if (body) body = nullptr;
   if (!copy.staging.empty()) std::vector<std::byte>().swap(copy.staging);
   graphId = 0;
   graphNodeId = 0;
@@ -188,9 +190,7 @@ void runKernel(Stream& stream, Command& command) {
   tools::reportWork(w);
 }
 
-void runCopyCommand(Stream& stream, Command& command) {
-  const CopyPlan& p = command.copy;
-  const uint64_t start = nowNs();
+void moveBytes(const CopyPlan& p) {
   const bool dense = (p.height == 1 || (p.toPitch == p.width && p.fromPitch == p.width)) &&
                      (p.depth == 1 || (p.toSlice == p.width * p.height && p.fromSlice == p.toSlice));
   if (dense) {
@@ -199,6 +199,25 @@ void runCopyCommand(Stream& stream, Command& command) {
     for (uint64_t z = 0; z < p.depth; z++)
       for (uint64_t y = 0; y < p.height; y++)
         std::memmove(p.to + z * p.toSlice + y * p.toPitch, p.from + z * p.fromSlice + y * p.fromPitch, p.width);
+  }
+}
+
+void runCopyCommand(Stream& stream, Command& command) {
+  const CopyPlan& p = command.copy;
+  const uint64_t start = nowNs();
+  // Memory of the application may not be there, or not be writable.
+  if (p.fromKind == SONDE_MEMORY_PAGEABLE || p.toKind == SONDE_MEMORY_PAGEABLE) {
+    uint64_t address = 0;
+    if (!exec::touchGuarded([](void* plan) { moveBytes(*static_cast<const CopyPlan*>(plan)); },
+                            const_cast<CopyPlan*>(&p), &address)) {
+      if (p.unreachable)
+        *p.unreachable = true;
+      else
+        stream.context()->fail(CUDA_ERROR_ILLEGAL_ADDRESS, "a copy reached host memory that is not there");
+      return;
+    }
+  } else {
+    moveBytes(p);
   }
   const uint64_t end = nowNs();
   if (!command.announced) return;
@@ -352,6 +371,9 @@ void execute(Stream& stream, Command& command) {
     }
     case CommandKind::memoryOp:
       if (!broken) runMemoryOp(command);
+      break;
+    case CommandKind::conditional:
+      if (!broken) command.body(stream);
       break;
     case CommandKind::graphBegin: stream.graphStartNs = nowNs(); break;
     case CommandKind::graphEnd: {

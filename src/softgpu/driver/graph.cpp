@@ -6,6 +6,7 @@
 
 #include "platform/tools_api.h"
 #include "softgpu/driver/tools.h"
+#include "softgpu/exec/condition.h"
 
 namespace sonde::softgpu::driver {
 
@@ -39,6 +40,7 @@ bool UserObject::release(unsigned n) {
 Graph::Graph() : Object(kType), id(nextGraphId()) {}
 
 Graph::~Graph() {
+  for (const Condition& c : conditions) exec::destroyCondition(c.handle);
   for (auto& [object, count] : userObjects) object->release(count);
 }
 
@@ -92,6 +94,16 @@ Ref<Graph> Graph::clone() const {
       work.child = work.child->clone();
       if (work.child) work.child->ownedByNode = true;
     }
+    if (!work.bodies.empty()) {
+      auto handles = std::make_shared<std::vector<CUgraph>>();
+      for (Ref<Graph>& body : work.bodies) {
+        body = body->clone();
+        if (!body) return {};
+        body->ownedByNode = true;
+        handles->push_back(static_cast<CUgraph>(body->handle()));
+      }
+      work.bodyHandles = std::move(handles);
+    }
     Ref<GraphNode> c = copy->add(std::move(work), {});
     if (!c) return {};
     c->original = n->handle();
@@ -116,6 +128,10 @@ void Graph::dissolve() {
       n->work.child->dissolve();
       HandleTable::retire(n->work.child.get());
     }
+    for (const Ref<Graph>& body : n->work.bodies) {
+      body->dissolve();
+      HandleTable::retire(body.get());
+    }
     n->graph = nullptr;
     HandleTable::retire(n.get());
   }
@@ -125,11 +141,20 @@ void Graph::dissolve() {
 GraphExec::GraphExec(uint32_t graph, cuuint64_t f) : Object(kType), id(nextGraphId()), graphId(graph), flags(f) {}
 GraphExec::~GraphExec() = default;
 
-GraphExec::Step* GraphExec::find(void* node) {
-  for (auto& s : steps)
+namespace {
+
+GraphExec::Step* findIn(std::vector<GraphExec::Step>& steps, void* node) {
+  for (auto& s : steps) {
     if (s.node == node) return &s;
+    for (auto& body : s.bodies)
+      if (GraphExec::Step* inner = findIn(body, node)) return inner;
+  }
   return nullptr;
 }
+
+}  // namespace
+
+GraphExec::Step* GraphExec::find(void* node) { return findIn(steps, node); }
 
 void reportGraph(uint32_t event, Graph* graph, GraphNode* node, GraphExec* exec) {
   if (!tools::wants(SONDE_INTEREST_RESOURCE)) return;

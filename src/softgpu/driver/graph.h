@@ -5,6 +5,7 @@
 // is not where time is spent.
 #pragma once
 
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -19,6 +20,15 @@ class GraphExec;
 
 std::mutex& graphLock();
 
+class GraphMemory;
+
+// What cuGraphConditionalHandleCreate made.
+struct Condition {
+  uint64_t handle = 0;
+  uint32_t defaultValue = 0;
+  bool assignDefault = false;  // at each launch
+};
+
 // What a node does. Copyable.
 struct NodeWork {
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
@@ -31,6 +41,15 @@ struct NodeWork {
   CUDA_HOST_NODE_PARAMS host{};
   Ref<Event> event;
   Ref<Graph> child;  // a copy that belongs to the node
+  // Allocation nodes own their memory together with the copies of the node; a node that frees knows the address.
+  std::shared_ptr<GraphMemory> memory;
+  CUDA_MEM_ALLOC_NODE_PARAMS allocation{};
+  CUdeviceptr freed = 0;
+  // Conditional nodes.
+  uint64_t condition = 0;
+  CUgraphConditionalNodeType conditionType = CU_GRAPH_COND_TYPE_IF;
+  std::vector<Ref<Graph>> bodies;
+  std::shared_ptr<std::vector<CUgraph>> bodyHandles;  // what phGraph_out points to
 };
 
 class GraphNode final : public Object {
@@ -75,6 +94,7 @@ class Graph final : public Object {
   bool ownedByNode = false;
   void* original = nullptr;
   std::vector<std::pair<Ref<UserObject>, unsigned>> userObjects;
+  std::vector<Condition> conditions;
 
   // All below: with graphLock() held.
   Ref<GraphNode> add(NodeWork work, const std::vector<GraphNode*>& dependencies);
@@ -96,6 +116,7 @@ class GraphExec final : public Object {
     NodeWork work;
     bool enabled = true;
     std::vector<size_t> dependencies;
+    std::vector<std::vector<Step>> bodies{};  // of a conditional node
   };
   GraphExec(uint32_t graphId, cuuint64_t flags);
   ~GraphExec() override;
@@ -104,6 +125,7 @@ class GraphExec final : public Object {
   const cuuint64_t flags;
   std::recursive_mutex mutex;  // a listener may be told of work while it is held
   std::vector<Step> steps;     // in launch order, child graphs expanded
+  std::vector<Condition> conditions;
 
   Step* find(void* node);
 };

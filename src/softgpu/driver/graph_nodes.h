@@ -17,6 +17,11 @@ CUresult eventWork(CUevent event, CUgraphNodeType type, NodeWork& work);
 // The node gets a copy of the graph.
 CUresult childWork(CUgraph graph, NodeWork& work);
 
+// Outputs (the address, the body graphs) go into the parameters.
+CUresult allocationWork(CUDA_MEM_ALLOC_NODE_PARAMS& params, NodeWork& work);
+CUresult freeWork(CUdeviceptr address, NodeWork& work);
+CUresult conditionalWork(CUDA_CONDITIONAL_NODE_PARAMS& params, CUgraph graph, NodeWork& work);
+
 CUresult addNode(CUgraphNode* out, CUgraph hGraph, const CUgraphNode* dependencies, size_t count, NodeWork work);
 
 }  // namespace sonde::softgpu::driver

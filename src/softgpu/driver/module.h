@@ -35,6 +35,13 @@ class Function final : public Object {
 
   std::atomic<uint32_t> maxDynamicShared{0};
   std::atomic<int> carveout{-1}, cacheConfig{0};
+  // What cuFuncSetBlockShape, cuFuncSetSharedSize and cuParamSet* have set, for cuLaunch*.
+  struct OldLaunch {
+    std::mutex mutex;
+    exec::Dim3 block{0, 0, 0};
+    uint32_t dynamicShared = 0;
+    std::vector<std::byte> params;
+  } oldLaunch;
   std::atomic<int> clusterX{0}, clusterY{0}, clusterZ{0}, nonPortableCluster{0}, clusterPolicy{0};
 
  private:

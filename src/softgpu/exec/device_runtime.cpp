@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "softgpu/exec/condition.h"
 #include "softgpu/exec/cta.h"
 #include "softgpu/exec/device_heap.h"
 #include "softgpu/exec/faults.h"
@@ -219,6 +220,17 @@ uint32_t deviceFree(WarpState* w, uint32_t mask, void* args, void*) {
   return mask;
 }
 
+// void cudaGraphSetConditional(handle, value): the highest lane's value stays.
+uint32_t deviceSetConditional(WarpState* w, uint32_t mask, void* args, void*) {
+  for (uint32_t m = mask; m; m &= m - 1) {
+    const auto l = static_cast<uint32_t>(__builtin_ctz(m));
+    const uint64_t handle = argument64(args, 0, l);
+    if (!setCondition(handle, static_cast<const Row*>(args)[2][l]))
+      raiseFault(w, kErrorLaunchFailed, 1u << l, handle, "cudaGraphSetConditional with a handle that is none:");
+  }
+  return mask;
+}
+
 }  // namespace
 
 std::span<const jit::RuntimeSymbol> deviceFunctions() {
@@ -226,6 +238,7 @@ std::span<const jit::RuntimeSymbol> deviceFunctions() {
       {"sonde_fn_vprintf", reinterpret_cast<void*>(&deviceVprintf)},
       {"sonde_fn_malloc", reinterpret_cast<void*>(&deviceMalloc)},
       {"sonde_fn_free", reinterpret_cast<void*>(&deviceFree)},
+      {"sonde_fn_cudaGraphSetConditional", reinterpret_cast<void*>(&deviceSetConditional)},
       {"sonde_fn___assertfail", reinterpret_cast<void*>(&deviceAssertFail)},
   };
   return symbols;

@@ -21,6 +21,9 @@ uint64_t spaceBegin = 0, spaceEnd = 0, deviceBegin = 0;
 
 thread_local uint64_t faultAddress = 0;
 thread_local bool faultWrite = false;
+thread_local std::jmp_buf* guarded = nullptr;
+
+[[noreturn]] void afterGuardedFault() { _longjmp(*guarded, 1); }
 
 // The faulting instruction "calls" this: on the warp's own stack, as if from
 // the code that faulted.
@@ -80,13 +83,15 @@ void onFault(int number, siginfo_t* info, void* context) {
         return;
       }
     }
-  if (cta && cta->running && info->si_code > 0) {
+  const bool inKernel = cta && cta->running;
+  if ((inKernel || guarded) && info->si_code > 0) {
     faultAddress = address;
     faultWrite = write;
     auto sp = static_cast<uint64_t>(uc->uc_mcontext.gregs[REG_RSP]);
     sp = ((sp - 1024) & ~uint64_t{63}) - 8;  // clear of a red zone, aligned as after a call
     uc->uc_mcontext.gregs[REG_RSP] = static_cast<greg_t>(sp);
-    uc->uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(reinterpret_cast<uint64_t>(&afterFault));
+    uc->uc_mcontext.gregs[REG_RIP] =
+        static_cast<greg_t>(reinterpret_cast<uint64_t>(inKernel ? &afterFault : &afterGuardedFault));
     errno = savedErrno;
     return;
   }
@@ -144,6 +149,21 @@ void prepareThreadForFaults() {
   });
   thread_local AlternateStack stack;
   (void)stack;
+}
+
+bool touchGuarded(void (*touch)(void*), void* argument, uint64_t* address) {
+  prepareThreadForFaults();
+  std::jmp_buf here;
+  std::jmp_buf* const before = guarded;
+  if (_setjmp(here) == 0) {
+    guarded = &here;
+    touch(argument);
+    guarded = before;
+    return true;
+  }
+  guarded = before;
+  if (address) *address = faultAddress;
+  return false;
 }
 
 void reassertFaultHandlers() {

@@ -34,6 +34,10 @@ void reassertFaultHandlers();
 // Installs the handlers (once) and this thread's alternate stack.
 void prepareThreadForFaults();
 
+// Runs touch(argument), which must have no destructors to run; false, and the
+// address, when it met memory that is not there. Installs the handlers.
+bool touchGuarded(void (*touch)(void*), void* argument, uint64_t* address);
+
 // Leaves the warp and ends its block without a fault of its own.
 [[noreturn]] void leaveWarp(WarpState* warp);
 

@@ -27,6 +27,12 @@ bool observesOthers(const Instruction& in) {
       return in.has(Mod::volatile_) || in.has(Mod::relaxed) || in.has(Mod::acquire) || in.has(Mod::mmio) ||
              in.has(Mod::cv);
     case Opcode::mbarrier: return in.has(Mod::test_wait) || in.has(Mod::try_wait);
+    case Opcode::mov: {  // for time to pass: other blocks may run meanwhile
+      const Operand& o = in.operands[1];
+      return o.kind == Operand::Kind::special &&
+             (o.special == ptx::SpecialReg::clock || o.special == ptx::SpecialReg::clock64 ||
+              o.special == ptx::SpecialReg::globaltimer || o.special == ptx::SpecialReg::globaltimer_lo);
+    }
     default: return false;
   }
 }

@@ -71,13 +71,17 @@ cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t * pGraphNode, cudaGraph_
 cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, cudaEvent_t event);
 cudaError_t cudaGraphAddHostNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, const struct cudaHostNodeParams * pNodeParams);
 cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, const struct cudaKernelNodeParams * pNodeParams);
+cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, struct cudaMemAllocNodeParams * nodeParams);
+cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, void * dptr);
 cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, const struct cudaMemcpy3DParms * pCopyParams);
 cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, void * dst, const void * src, size_t count, enum cudaMemcpyKind kind);
 cudaError_t cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, void * dst, const void * symbol, size_t count, size_t offset, enum cudaMemcpyKind kind);
 cudaError_t cudaGraphAddMemcpyNodeToSymbol(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, const void * symbol, const void * src, size_t count, size_t offset, enum cudaMemcpyKind kind);
 cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, const struct cudaMemsetParams * pMemsetParams);
+cudaError_t cudaGraphAddNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, const cudaGraphEdgeData * dependencyData, size_t numDependencies, struct cudaGraphNodeParams * nodeParams);
 cudaError_t cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t node, cudaGraph_t * pGraph);
 cudaError_t cudaGraphClone(cudaGraph_t * pGraphClone, cudaGraph_t originalGraph);
+cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle * pHandle_out, cudaGraph_t graph, unsigned int defaultLaunchValue, unsigned int flags);
 cudaError_t cudaGraphCreate(cudaGraph_t * pGraph, unsigned int flags);
 cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char * path, unsigned int flags);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
@@ -88,12 +92,15 @@ cudaError_t cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t node, cudaEvent_t * e
 cudaError_t cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event);
 cudaError_t cudaGraphExecChildGraphNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, cudaGraph_t childGraph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graphExec);
+cudaError_t cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, cudaEvent_t event);
+cudaError_t cudaGraphExecEventWaitNodeSetEvent(cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, cudaEvent_t event);
 cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t graphExec, unsigned long long * flags);
 cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const struct cudaHostNodeParams * pNodeParams);
 cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const struct cudaKernelNodeParams * pNodeParams);
 cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const struct cudaMemcpy3DParms * pNodeParams);
 cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, void * dst, const void * src, size_t count, enum cudaMemcpyKind kind);
 cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const struct cudaMemsetParams * pNodeParams);
+cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t graphExec, cudaGraphNode_t node, struct cudaGraphNodeParams * nodeParams);
 cudaError_t cudaGraphExecUpdate(cudaGraphExec_t hGraphExec, cudaGraph_t hGraph, cudaGraphExecUpdateResultInfo * resultInfo);
 cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t * from, cudaGraphNode_t * to, cudaGraphEdgeData * edgeData, size_t * numEdges);
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t * nodes, size_t * numNodes);
@@ -102,8 +109,10 @@ cudaError_t cudaGraphHostNodeGetParams(cudaGraphNode_t node, struct cudaHostNode
 cudaError_t cudaGraphHostNodeSetParams(cudaGraphNode_t node, const struct cudaHostNodeParams * pNodeParams);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t * pGraphExec, cudaGraph_t graph, unsigned long long flags);
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t * pGraphExec, cudaGraph_t graph, unsigned long long flags);
+cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t * pGraphExec, cudaGraph_t graph, cudaGraphInstantiateParams * instantiateParams);
 cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node, const struct cudaKernelNodeParams * pNodeParams);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream);
+cudaError_t cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node, void * dptr_out);
 cudaError_t cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node, const struct cudaMemcpy3DParms * pNodeParams);
 cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void * dst, const void * src, size_t count, enum cudaMemcpyKind kind);
 cudaError_t cudaGraphMemsetNodeGetParams(cudaGraphNode_t node, struct cudaMemsetParams * pNodeParams);
@@ -114,6 +123,7 @@ cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t node, cudaGraphNode_t
 cudaError_t cudaGraphNodeGetEnabled(cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, unsigned int * isEnabled);
 cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType * pType);
 cudaError_t cudaGraphNodeSetEnabled(cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, unsigned int isEnabled);
+cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node, struct cudaGraphNodeParams * nodeParams);
 cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned int count);
 cudaError_t cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphNode_t * from, const cudaGraphNode_t * to, const cudaGraphEdgeData * edgeData, size_t numDependencies);
 cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned int count, unsigned int flags);
@@ -778,12 +788,12 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphAddKernelNode(cudaGraphNode_t
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphAddMemAllocNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, struct cudaMemAllocNodeParams * nodeParams) {
   struct { cudaGraphNode_t * pGraphNode; cudaGraph_t graph; const cudaGraphNode_t * pDependencies; size_t numDependencies; struct cudaMemAllocNodeParams * nodeParams; } params = {pGraphNode, graph, pDependencies, numDependencies, nodeParams};
-  return call(419, "cudaGraphAddMemAllocNode", &params, [&] { return notSupported("cudaGraphAddMemAllocNode"); });
+  return call(419, "cudaGraphAddMemAllocNode", &params, [&] { return impl::cudaGraphAddMemAllocNode(pGraphNode, graph, pDependencies, numDependencies, nodeParams); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphAddMemFreeNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, void * dptr) {
   struct { cudaGraphNode_t * pGraphNode; cudaGraph_t graph; const cudaGraphNode_t * pDependencies; size_t numDependencies; void * dptr; } params = {pGraphNode, graph, pDependencies, numDependencies, dptr};
-  return call(421, "cudaGraphAddMemFreeNode", &params, [&] { return notSupported("cudaGraphAddMemFreeNode"); });
+  return call(421, "cudaGraphAddMemFreeNode", &params, [&] { return impl::cudaGraphAddMemFreeNode(pGraphNode, graph, pDependencies, numDependencies, dptr); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphAddMemcpyNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, const struct cudaMemcpy3DParms * pCopyParams) {
@@ -813,7 +823,7 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphAddMemsetNode(cudaGraphNode_t
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphAddNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, const cudaGraphEdgeData * dependencyData, size_t numDependencies, struct cudaGraphNodeParams * nodeParams) {
   struct { cudaGraphNode_t * pGraphNode; cudaGraph_t graph; const cudaGraphNode_t * pDependencies; const cudaGraphEdgeData * dependencyData; size_t numDependencies; struct cudaGraphNodeParams * nodeParams; } params = {pGraphNode, graph, pDependencies, dependencyData, numDependencies, nodeParams};
-  return call(460, "cudaGraphAddNode", &params, [&] { return notSupported("cudaGraphAddNode"); });
+  return call(460, "cudaGraphAddNode", &params, [&] { return impl::cudaGraphAddNode(pGraphNode, graph, pDependencies, dependencyData, numDependencies, nodeParams); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t node, cudaGraph_t * pGraph) {
@@ -828,7 +838,7 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphClone(cudaGraph_t * pGraphClo
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle * pHandle_out, cudaGraph_t graph, unsigned int defaultLaunchValue, unsigned int flags) {
   struct { cudaGraphConditionalHandle * pHandle_out; cudaGraph_t graph; unsigned int defaultLaunchValue; unsigned int flags; } params = {pHandle_out, graph, defaultLaunchValue, flags};
-  return call(454, "cudaGraphConditionalHandleCreate", &params, [&] { return notSupported("cudaGraphConditionalHandleCreate"); });
+  return call(454, "cudaGraphConditionalHandleCreate", &params, [&] { return impl::cudaGraphConditionalHandleCreate(pHandle_out, graph, defaultLaunchValue, flags); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphCreate(cudaGraph_t * pGraph, unsigned int flags) {
@@ -883,12 +893,12 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphExecDestroy(cudaGraphExec_t g
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, cudaEvent_t event) {
   struct { cudaGraphExec_t hGraphExec; cudaGraphNode_t hNode; cudaEvent_t event; } params = {hGraphExec, hNode, event};
-  return call(368, "cudaGraphExecEventRecordNodeSetEvent", &params, [&] { return notSupported("cudaGraphExecEventRecordNodeSetEvent"); });
+  return call(368, "cudaGraphExecEventRecordNodeSetEvent", &params, [&] { return impl::cudaGraphExecEventRecordNodeSetEvent(hGraphExec, hNode, event); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphExecEventWaitNodeSetEvent(cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, cudaEvent_t event) {
   struct { cudaGraphExec_t hGraphExec; cudaGraphNode_t hNode; cudaEvent_t event; } params = {hGraphExec, hNode, event};
-  return call(369, "cudaGraphExecEventWaitNodeSetEvent", &params, [&] { return notSupported("cudaGraphExecEventWaitNodeSetEvent"); });
+  return call(369, "cudaGraphExecEventWaitNodeSetEvent", &params, [&] { return impl::cudaGraphExecEventWaitNodeSetEvent(hGraphExec, hNode, event); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphExecExternalSemaphoresSignalNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, const struct cudaExternalSemaphoreSignalNodeParams * nodeParams) {
@@ -943,7 +953,7 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphExecMemsetNodeSetParams(cudaG
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphExecNodeSetParams(cudaGraphExec_t graphExec, cudaGraphNode_t node, struct cudaGraphNodeParams * nodeParams) {
   struct { cudaGraphExec_t graphExec; cudaGraphNode_t node; struct cudaGraphNodeParams * nodeParams; } params = {graphExec, node, nodeParams};
-  return call(447, "cudaGraphExecNodeSetParams", &params, [&] { return notSupported("cudaGraphExecNodeSetParams"); });
+  return call(447, "cudaGraphExecNodeSetParams", &params, [&] { return impl::cudaGraphExecNodeSetParams(graphExec, node, nodeParams); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphExecUpdate(cudaGraphExec_t hGraphExec, cudaGraph_t hGraph, cudaGraphExecUpdateResultInfo * resultInfo) {
@@ -1008,13 +1018,13 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphInstantiateWithFlags(cudaGrap
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphInstantiateWithParams(cudaGraphExec_t * pGraphExec, cudaGraph_t graph, cudaGraphInstantiateParams * instantiateParams) {
   struct { cudaGraphExec_t * pGraphExec; cudaGraph_t graph; cudaGraphInstantiateParams * instantiateParams; } params = {pGraphExec, graph, instantiateParams};
-  return call(436, "cudaGraphInstantiateWithParams", &params, [&] { return notSupported("cudaGraphInstantiateWithParams"); });
+  return call(436, "cudaGraphInstantiateWithParams", &params, [&] { return impl::cudaGraphInstantiateWithParams(pGraphExec, graph, instantiateParams); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphInstantiateWithParams_ptsz(cudaGraphExec_t * pGraphExec, cudaGraph_t graph, cudaGraphInstantiateParams * instantiateParams) {
   PerThreadDefaultStream perThread;
   struct { cudaGraphExec_t * pGraphExec; cudaGraph_t graph; cudaGraphInstantiateParams * instantiateParams; } params = {pGraphExec, graph, instantiateParams};
-  return call(437, "cudaGraphInstantiateWithParams_ptsz", &params, [&] { return notSupported("cudaGraphInstantiateWithParams_ptsz"); });
+  return call(437, "cudaGraphInstantiateWithParams_ptsz", &params, [&] { return impl::cudaGraphInstantiateWithParams(pGraphExec, graph, instantiateParams); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t hDst, cudaGraphNode_t hSrc) {
@@ -1060,7 +1070,7 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphMemAllocNodeGetParams(cudaGra
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node, void * dptr_out) {
   struct { cudaGraphNode_t node; void * dptr_out; } params = {node, dptr_out};
-  return call(422, "cudaGraphMemFreeNodeGetParams", &params, [&] { return notSupported("cudaGraphMemFreeNodeGetParams"); });
+  return call(422, "cudaGraphMemFreeNodeGetParams", &params, [&] { return impl::cudaGraphMemFreeNodeGetParams(node, dptr_out); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node, struct cudaMemcpy3DParms * pNodeParams) {
@@ -1130,7 +1140,7 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphNodeSetEnabled(cudaGraphExec_
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphNodeSetParams(cudaGraphNode_t node, struct cudaGraphNodeParams * nodeParams) {
   struct { cudaGraphNode_t node; struct cudaGraphNodeParams * nodeParams; } params = {node, nodeParams};
-  return call(446, "cudaGraphNodeSetParams", &params, [&] { return notSupported("cudaGraphNodeSetParams"); });
+  return call(446, "cudaGraphNodeSetParams", &params, [&] { return impl::cudaGraphNodeSetParams(node, nodeParams); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned int count) {
