@@ -93,28 +93,28 @@ static inline __host__ cudaError_t cudaMallocHost(void** ptr, size_t size, unsig
 
 template <class T>
 static inline __host__ cudaError_t cudaMalloc(T** devPtr, size_t size) {
-  return ::cudaMalloc(reinterpret_cast<void**>(devPtr), size);
+  return ::cudaMalloc((void**)(devPtr), size);
 }
 
 template <class T>
 static inline __host__ cudaError_t cudaMallocHost(T** ptr, size_t size, unsigned int flags = 0) {
-  return ::cudaHostAlloc(reinterpret_cast<void**>(ptr), size, flags);
+  return ::cudaHostAlloc((void**)(ptr), size, flags);
 }
 
 template <class T>
 static inline __host__ cudaError_t cudaHostAlloc(T** ptr, size_t size, unsigned int flags) {
-  return ::cudaHostAlloc(reinterpret_cast<void**>(ptr), size, flags);
+  return ::cudaHostAlloc((void**)(ptr), size, flags);
 }
 
 template <class T>
 static inline __host__ cudaError_t cudaHostGetDevicePointer(T** pDevice, void* pHost, unsigned int flags) {
-  return ::cudaHostGetDevicePointer(reinterpret_cast<void**>(pDevice), pHost, flags);
+  return ::cudaHostGetDevicePointer((void**)(pDevice), pHost, flags);
 }
 
 template <class T>
 static inline __host__ cudaError_t cudaMallocManaged(T** devPtr, size_t size,
                                                      unsigned int flags = cudaMemAttachGlobal) {
-  return ::cudaMallocManaged(reinterpret_cast<void**>(devPtr), size, flags);
+  return ::cudaMallocManaged((void**)(devPtr), size, flags);
 }
 
 template <class T>
@@ -125,7 +125,7 @@ static inline __host__ cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream,
 
 template <class T>
 static inline __host__ cudaError_t cudaMallocPitch(T** devPtr, size_t* pitch, size_t width, size_t height) {
-  return ::cudaMallocPitch(reinterpret_cast<void**>(devPtr), pitch, width, height);
+  return ::cudaMallocPitch((void**)(devPtr), pitch, width, height);
 }
 
 static inline __host__ cudaError_t cudaMallocAsync(void** ptr, size_t size, cudaMemPool_t memPool,
@@ -135,18 +135,18 @@ static inline __host__ cudaError_t cudaMallocAsync(void** ptr, size_t size, cuda
 
 template <class T>
 static inline __host__ cudaError_t cudaMallocAsync(T** ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) {
-  return ::cudaMallocFromPoolAsync(reinterpret_cast<void**>(ptr), size, memPool, stream);
+  return ::cudaMallocFromPoolAsync((void**)(ptr), size, memPool, stream);
 }
 
 template <class T>
 static inline __host__ cudaError_t cudaMallocAsync(T** ptr, size_t size, cudaStream_t stream) {
-  return ::cudaMallocAsync(reinterpret_cast<void**>(ptr), size, stream);
+  return ::cudaMallocAsync((void**)(ptr), size, stream);
 }
 
 template <class T>
 static inline __host__ cudaError_t cudaMallocFromPoolAsync(T** ptr, size_t size, cudaMemPool_t memPool,
                                                            cudaStream_t stream) {
-  return ::cudaMallocFromPoolAsync(reinterpret_cast<void**>(ptr), size, memPool, stream);
+  return ::cudaMallocFromPoolAsync((void**)(ptr), size, memPool, stream);
 }
 
 template <class T, class U>
@@ -172,7 +172,7 @@ static inline __host__ cudaError_t cudaMemPrefetchBatchAsync(T** dptrs, size_t* 
                                                              struct cudaMemLocation* prefetchLocs,
                                                              size_t* prefetchLocIdxs, size_t numPrefetchLocs,
                                                              unsigned long long flags, cudaStream_t stream) {
-  return ::cudaMemPrefetchBatchAsync(reinterpret_cast<void**>(dptrs), sizes, count, prefetchLocs, prefetchLocIdxs,
+  return ::cudaMemPrefetchBatchAsync((void**)(dptrs), sizes, count, prefetchLocs, prefetchLocIdxs,
                                      numPrefetchLocs, flags, stream);
 }
 
@@ -182,7 +182,7 @@ static inline __host__ cudaError_t cudaMemPrefetchBatchAsync(T** dptrs, size_t* 
                                                              struct cudaMemLocation prefetchLocs,
                                                              unsigned long long flags, cudaStream_t stream) {
   size_t first = 0;
-  return ::cudaMemPrefetchBatchAsync(reinterpret_cast<void**>(dptrs), sizes, count, &prefetchLocs, &first, 1, flags,
+  return ::cudaMemPrefetchBatchAsync((void**)(dptrs), sizes, count, &prefetchLocs, &first, 1, flags,
                                      stream);
 }
 
@@ -191,18 +191,18 @@ static inline __host__ cudaError_t cudaMemPrefetchBatchAsync(T** dptrs, size_t* 
 template <class T>
 static inline __host__ cudaError_t cudaLibraryGetGlobal(T** dptr, size_t* bytes, cudaLibrary_t library,
                                                         const char* name) {
-  return ::cudaLibraryGetGlobal(reinterpret_cast<void**>(dptr), bytes, library, name);
+  return ::cudaLibraryGetGlobal((void**)(dptr), bytes, library, name);
 }
 
 template <class T>
 static inline __host__ cudaError_t cudaLibraryGetManaged(T** dptr, size_t* bytes, cudaLibrary_t library,
                                                          const char* name) {
-  return ::cudaLibraryGetManaged(reinterpret_cast<void**>(dptr), bytes, library, name);
+  return ::cudaLibraryGetManaged((void**)(dptr), bytes, library, name);
 }
 
 template <class T>
 static inline __host__ cudaError_t cudaLibraryGetUnifiedFunction(T** fptr, cudaLibrary_t library, const char* symbol) {
-  return ::cudaLibraryGetUnifiedFunction(reinterpret_cast<void**>(fptr), library, symbol);
+  return ::cudaLibraryGetUnifiedFunction((void**)(fptr), library, symbol);
 }
 
 /* ------------------------------------------------------------------- graphs -- */

@@ -6,6 +6,9 @@
 #ifndef SONDE_SOFTGPU_DEVICE_MEMORY_H_
 #define SONDE_SOFTGPU_DEVICE_MEMORY_H_
 
+/* The value that a conditional node of a graph looks at. */
+extern "C" __device__ void cudaGraphSetConditional(cudaGraphConditionalHandle handle, unsigned int value);
+
 /* ------------------------------------------------------ address spaces -- */
 
 #define SONDE_IS_SPACE(name, space)                                                                     \

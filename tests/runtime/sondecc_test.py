@@ -104,6 +104,72 @@ int main() {
         result = self.run_in([self.path("program")])
         self.assertEqual(result.returncode, 0, result.stderr)
 
+    def test_textures_and_surfaces(self):
+        source = r"""
+        #include <cstdio>
+        __global__ void read(cudaTextureObject_t t, cudaSurfaceObject_t s, float* out) {
+          out[0] = tex2D<float>(t, 1.5f, 0.5f);
+          tex2D(&out[1], t, 0.5f, 1.5f);
+          surf2Dwrite(42.0f, s, 4, 1);
+          surf2Dwrite(7.0f, s, 400, 1, cudaBoundaryModeZero);  // outside: ignored
+          out[2] = surf2Dread<float>(s, 4, 1);
+          out[3] = tex2DLod<float4>(t, 0.5f, 1.5f, 0.0f).x;
+          out[4] = tex2D<float4>(t, 1.5f, 0.5f).w;             // a channel that the format lacks
+          out[5] = tex2Dgather<float4>(t, 1.0f, 1.0f).w;
+        }
+        __global__ void bytes(cudaTextureObject_t t, int* out) {
+          uchar4 c = tex1Dfetch<uchar4>(t, 1);
+          out[0] = c.x * 1000 + c.w;
+        }
+        __global__ void everyForm(cudaTextureObject_t t, cudaSurfaceObject_t s, float* out) {  // compiled only
+          out[0] = tex1D<float>(t, 1) + tex3D<float>(t, 1, 2, 3) + tex1DLayered<float>(t, 1, 2) +
+                   tex2DLayered<float>(t, 1, 2, 3) + texCubemap<float>(t, 1, 2, 3) +
+                   texCubemapLayered<float2>(t, 1, 2, 3, 4).y + tex1DLod<int>(t, 1, 2) + tex3DLod<float>(t, 1, 2, 3, 4) +
+                   tex2DGrad<float>(t, 1, 2, make_float2(1, 2), make_float2(3, 4)) + tex1DGrad<short>(t, 1, 2, 3);
+          surf1Dwrite((char)1, s, 2);
+          surf1Dwrite((short)1, s, 2);
+          surf2Dwrite(make_float2(1, 2), s, 8, 2);
+          surf3Dwrite(make_uchar4(1, 2, 3, 4), s, 4, 2, 3);
+          surf2DLayeredwrite(make_float4(1, 2, 3, 4), s, 16, 2, 3);
+          surfCubemapwrite(1.0f, s, 4, 2, 5);
+          out[1] = surf1Dread<unsigned char>(s, 1) + surf3Dread<int2>(s, 8, 1, 2).y;
+        }
+        int main() {
+          cudaArray_t array;
+          cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
+          cudaMallocArray(&array, &format, 2, 2, cudaArraySurfaceLoadStore | cudaArrayTextureGather);
+          float host[4] = {1, 2, 3, 4};
+          cudaMemcpy2DToArray(array, 0, 0, host, 8, 8, 2, cudaMemcpyHostToDevice);
+          cudaResourceDesc r = {};
+          r.resType = cudaResourceTypeArray;
+          r.res.array.array = array;
+          cudaTextureDesc d = {};
+          cudaTextureObject_t t, linear;
+          cudaSurfaceObject_t s;
+          cudaCreateTextureObject(&t, &r, &d, nullptr);
+          cudaCreateSurfaceObject(&s, &r);
+          float* out;
+          cudaMallocManaged(&out, 64);
+          read<<<1, 1>>>(t, s, out);
+          uchar4* texels;
+          cudaMallocManaged(&texels, 8);
+          texels[1] = make_uchar4(200, 0, 0, 17);
+          r = {};
+          r.resType = cudaResourceTypeLinear;
+          r.res.linear.devPtr = texels;
+          r.res.linear.desc = cudaCreateChannelDesc<uchar4>();
+          r.res.linear.sizeInBytes = 8;
+          cudaCreateTextureObject(&linear, &r, &d, nullptr);
+          bytes<<<1, 1>>>(linear, (int*)out + 8);
+          printf("%s", cudaGetErrorName(cudaDeviceSynchronize()));
+          for (int i = 0; i < 6; i++) printf(" %g", out[i]);
+          printf(" %d\n", ((int*)out)[8]);
+        }
+        """
+        self.write("textures.cu", source)
+        self.compile("-arch=sm_80", "textures.cu", "-o", "textures")
+        self.assertEqual(self.run_in([self.path("textures")]).stdout, "cudaSuccess 2 3 42 3 1 1 200017\n")
+
     def test_per_thread_default_stream(self):
         self.compile("whole.cu", "--default-stream=per-thread", "-o", "program")
         self.assertEqual(self.run_in([self.path("program")]).returncode, 0)

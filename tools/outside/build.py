@@ -50,6 +50,10 @@ class Tool:
             self.linkPaths = ["-L" + stubs, "-L" + args.lib]
         elif compiler == "sondecc":
             self.command = [sys.executable, os.path.join(root, "tools", "sondecc"), "-arch=sm_" + args.arch, "-w"]
+            # Header libraries that programs expect of a toolkit, where there is one.
+            libraries = "/usr/local/cuda/include/cccl"
+            if os.path.isdir(libraries):
+                self.command.append("-I" + libraries)
             self.linkPaths = ["-L" + args.lib]
         else:
             raise SystemExit("unknown compiler " + compiler + ": nvcc or sondecc")
@@ -102,6 +106,7 @@ class Program:
     runs: list = dataclasses.field(default_factory=lambda: [[]])
     data: str = ""           # directory whose files are copied beside the program
     extras: list = dataclasses.field(default_factory=list)  # (source, output name, flag): device code in a file
+    copies: list = dataclasses.field(default_factory=list)  # (file or directory, name beside the program)
     skip: str = ""
     nvccFlags: list = dataclasses.field(default_factory=list)
 
@@ -113,6 +118,12 @@ class Program:
         if self.data:
             shutil.copytree(self.data, place, dirs_exist_ok=True,
                             ignore=shutil.ignore_patterns("*.doc", "*.docx", "*.md", "*.pdf"))
+        for source, name in self.copies:
+            target = os.path.join(place, name)
+            if os.path.isdir(source):
+                shutil.copytree(source, target, dirs_exist_ok=True)
+            else:
+                shutil.copy(source, target)
         for source, name, flag in self.extras:
             includes = [f for f in self.flags if f.startswith(("-I", "-D"))]
             said = tool.build([source], os.path.join(place, name), includes + [flag], place)

@@ -17,6 +17,9 @@ OUT_OF_REACH = (("OPENGL|GLUT|GLEW|find_package\\(GL|EGL|Vulkan|FreeImage|d3d", 
 SAMPLE_WAIVED = 2
 
 
+TOOLKIT = "/usr/local/cuda/include"
+
+
 def readText(path):
     with open(path, encoding="utf-8", errors="replace") as file:
         return file.read()
@@ -70,6 +73,13 @@ def sampleProgram(directory, common, arguments):
     for file, kernel in zip(files, kernels):
         program.extras.append((os.path.join(directory, kernel), file,
                                "-ptx" if file.endswith(".ptx") else "-fatbin"))
+    # What the suite's build copies beside the program: headers for NVRTC.
+    for kind, source, target in re.findall(r"copy_(if_different|directory)\s+([^)]*?)\$\{CMAKE_CURRENT_BINARY_DIR\}/?"
+                                           r"([^\s)]*)", text):
+        for word in source.split():
+            word = word.replace("${CUDA_INCLUDE_DIR}", TOOLKIT)
+            if word.startswith(TOOLKIT) and os.path.exists(word):
+                program.copies.append((word, target if kind == "directory" else os.path.basename(word)))
     if "runs" in config:
         program.runs = [r["args"] for r in config["runs"] if not r.get("skip")]
     elif "args" in config:

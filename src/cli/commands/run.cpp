@@ -160,12 +160,19 @@ bool makePlan(const RunSettings& s, const std::string& spoolFolder, Plan* plan, 
     }
     env[slot] = here.collector;
   }
+  std::string preloads;
+  if (plan->software) {
+    // Takes the place of a CUDA runtime that is linked into the program.
+    const fs::path replacement = fs::path(here.softgpu) / "libsonde-static-cudart.so";
+    if (fs::exists(replacement, ec)) preloads = replacement.string();
+  }
   const std::string program = findProgram(s.command[0]);
   const bool preload = s.preload == "on" || (s.preload == "auto" && !usesSanitizer(program));
   if (preload) {
     const std::string before = inherited("LD_PRELOAD");
     // Last: what is preloaded already may insist on being first.
-    env["LD_PRELOAD"] = (before.empty() ? "" : before + ":") + here.collector;
+    env["LD_PRELOAD"] =
+        (before.empty() ? "" : before + ":") + (preloads.empty() ? "" : preloads + ":") + here.collector;
   }
   return true;
 }

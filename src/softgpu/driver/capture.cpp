@@ -333,6 +333,7 @@ DRIVER_API(cuStreamEndCapture)(CUstream hStream, CUgraph* phGraph) {
   Capture* capture = stream->capture.load();
   if (!capture) return CUDA_ERROR_ILLEGAL_STATE;
   if (!(capture->origin == stream)) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+  if (!phGraph && capture->ownGraph) return CUDA_ERROR_INVALID_VALUE;
   if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != &thread())
     return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
   // Everything that was made must lead to what the origin ends with.
@@ -356,10 +357,10 @@ DRIVER_API(cuStreamEndCapture)(CUstream hStream, CUgraph* phGraph) {
       graph->dissolve();
       HandleTable::retire(graph.get());
     }
-    *phGraph = nullptr;
+    if (phGraph) *phGraph = nullptr;
     return result;
   }
-  *phGraph = static_cast<CUgraph>(graph->handle());
+  if (phGraph) *phGraph = static_cast<CUgraph>(graph->handle());
   return CUDA_SUCCESS;
 }
 

@@ -231,6 +231,11 @@ uint32_t deviceSetConditional(WarpState* w, uint32_t mask, void* args, void*) {
   return mask;
 }
 
+// void __cxa_pure_virtual()
+uint32_t devicePureVirtual(WarpState* w, uint32_t mask, void*, void*) {
+  raiseFault(w, kErrorLaunchFailed, mask, 0, "a call of a pure virtual function");
+}
+
 }  // namespace
 
 std::span<const jit::RuntimeSymbol> deviceFunctions() {
@@ -239,6 +244,7 @@ std::span<const jit::RuntimeSymbol> deviceFunctions() {
       {"sonde_fn_malloc", reinterpret_cast<void*>(&deviceMalloc)},
       {"sonde_fn_free", reinterpret_cast<void*>(&deviceFree)},
       {"sonde_fn_cudaGraphSetConditional", reinterpret_cast<void*>(&deviceSetConditional)},
+      {"sonde_fn___cxa_pure_virtual", reinterpret_cast<void*>(&devicePureVirtual)},
       {"sonde_fn___assertfail", reinterpret_cast<void*>(&deviceAssertFail)},
   };
   return symbols;

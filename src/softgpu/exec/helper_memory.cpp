@@ -200,6 +200,19 @@ SONDE_DEVICE_CODE void copyAsync(WarpState* w, const uint64_t* to, const uint64_
                                  const uint32_t* valid) {
   for (uint32_t m = mask; m; m &= m - 1) {
     const auto l = static_cast<uint32_t>(__builtin_ctz(m));
+    // Everyday copies: whole, aligned, within the windows.
+    if (valid[l] >= bytes && bytes >= 4 && bytes <= 16 && ((to[l] | from[l]) & (bytes - 1)) == 0 &&
+        to[l] <= w->totalSharedBytes - bytes && w->totalSharedBytes >= bytes &&
+        from[l] - w->windowBase < w->windowSize) {
+      auto* d = reinterpret_cast<void*>(w->sharedBase + w->deviceDelta + to[l]);
+      const auto* s = reinterpret_cast<const void*>(from[l] + w->deviceDelta);
+      switch (bytes) {
+        case 4: std::memcpy(d, s, 4); break;
+        case 8: std::memcpy(d, s, 8); break;
+        default: std::memcpy(d, s, 16); break;
+      }
+      continue;
+    }
     auto* d = static_cast<uint8_t*>(resolveLane(w, 1, to[l], bytes, l, true));
     const uint32_t n = valid[l] < bytes ? valid[l] : bytes;
     const uint8_t* s = n ? static_cast<const uint8_t*>(resolveLane(w, 0, from[l], bytes, l, false)) : nullptr;

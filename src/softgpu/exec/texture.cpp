@@ -11,6 +11,7 @@
 #include "softgpu/exec/faults.h"
 #include "softgpu/exec/half_float.h"
 #include "softgpu/exec/helpers.h"
+#include "softgpu/exec/texture_fast.h"
 
 namespace sonde::softgpu::exec {
 
@@ -418,6 +419,13 @@ SONDE_DEVICE_CODE const TextureDescriptor* checked(WarpState* warp, uint64_t han
 // out: four rows of 32 words.
 SONDE_DEVICE_CODE void texture(WarpState* warp, const TextureJob* job, const uint64_t* handles, const uint32_t* words,
                                uint32_t mask, uint32_t* out) {
+  if (mask && job->op == TextureOp::sample) {
+    const uint64_t handle = handles[__builtin_ctz(mask)];
+    bool same = true;
+    for (uint32_t m = mask; m; m &= m - 1) same &= handles[__builtin_ctz(m)] == handle;
+    const TextureDescriptor* t = same ? find(handle) : nullptr;
+    if (t && !t->surface && sampleWarp(*warp, *job, *t, words, mask, out)) return;
+  }
   for (uint32_t m = mask; m; m &= m - 1) {
     const auto lane = static_cast<uint32_t>(__builtin_ctz(m));
     const TextureDescriptor* t =

@@ -138,7 +138,6 @@ cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* pGraph) {
-  if (!pGraph) return cudaErrorInvalidValue;
   SONDE_TRY(ensureContext());
   return SONDE_CU(cuStreamEndCapture, stream, pGraph);
 }

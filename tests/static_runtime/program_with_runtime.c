@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A program as nvcc links it, in small: functions of the runtime's names in the
+ * executable itself, one of them too short for a long jump, and the section of
+ * device code. Its runtime answers 77 to everything.
+ */
+#include <stddef.h>
+#include <stdio.h>
+
+__attribute__((section(".nvFatBinSegment"), used)) static int segment[6] = {0x466243b1, 1};
+
+__attribute__((noinline)) int cudaMalloc(void** pointer, size_t bytes) {
+  volatile size_t sum = bytes;
+  for (int i = 0; i < 8; ++i) sum = sum * 3 + (size_t)pointer;
+  return 77;
+}
+__attribute__((noinline)) int cudaMemset(void* pointer, int value, size_t bytes) {
+  volatile size_t sum = bytes;
+  for (int i = 0; i < 8; ++i) sum = sum * 3 + (size_t)pointer + (size_t)value;
+  return 77;
+}
+__attribute__((noinline)) int cudaMemcpy(void* to, const void* from, size_t bytes, int kind) {
+  volatile size_t sum = bytes;
+  for (int i = 0; i < 8; ++i) sum = sum * 3 + (size_t)to + (size_t)from + (size_t)kind;
+  return 77;
+}
+int cudaGetDeviceCount(int* count);
+__asm__(
+    ".text\n.globl cudaGetDeviceCount\n.type cudaGetDeviceCount, @function\n"
+    "cudaGetDeviceCount: mov $77, %eax\n ret\n.size cudaGetDeviceCount, .-cudaGetDeviceCount\n");
+__attribute__((noinline)) void** __cudaRegisterFatBinary(void* binary) {
+  volatile size_t sum = (size_t)binary;
+  return (void**)sum;
+}
+/* Not the runtime's, whatever its name looks like. */
+__attribute__((noinline)) int cudaOfTheApplication(void) {
+  volatile int answer = 42;
+  return answer;
+}
+
+int main(void) {
+  void* pointer = NULL;
+  unsigned char bytes[4] = {0, 0, 0, 0};
+  int count = 0;
+  printf("malloc %d\n", cudaMalloc(&pointer, 4));
+  if (pointer) printf("memset %d\n", cudaMemset(pointer, 9, 4));
+  if (pointer) printf("memcpy %d\n", cudaMemcpy(bytes, pointer, 4, 2));
+  printf("byte %d\n", bytes[3]);
+  printf("count %d", cudaGetDeviceCount(&count));
+  printf(" %d\n", count > 0);
+  printf("own %d\n", cudaOfTheApplication());
+  return 0;
+}
