@@ -262,6 +262,8 @@ CUptiResult enableKind(Client* client, uint32_t kind, CUcontext context, bool du
 CUptiResult disableKind(Client* client, uint32_t kind, CUcontext context) {
   if (const CUptiResult bad = checkKind(kind, false); bad != CUPTI_SUCCESS) return bad;
   if (requirePlatform() == nullptr) return CUPTI_ERROR_UNKNOWN;
+  // What has happened until now is recorded, also where the platform has not told it yet.
+  if (kind == CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER) collectFinishedWork();
   if (context != nullptr) {
     setKindOfContext(*client, kind, context, false);
   } else {

@@ -52,6 +52,7 @@ struct Records {
   std::vector<CUpti_ActivityAPI> driver, runtime;
   std::vector<CUpti_ActivityGraphTrace2> graphs;
   std::vector<CUpti_ActivitySynchronization2> syncs;
+  std::vector<CUpti_ActivityMemory4> memory;
   // Places of records in their buffer: by correlation id, of the external id and of the kernel.
   std::map<uint32_t, unsigned> externalPlace, kernelPlace;
 } records;
@@ -86,6 +87,9 @@ void completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
       case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
         records.syncs.push_back(*reinterpret_cast<CUpti_ActivitySynchronization2*>(record));
         break;
+      case CUPTI_ACTIVITY_KIND_MEMORY2:
+        records.memory.push_back(*reinterpret_cast<CUpti_ActivityMemory4*>(record));
+        break;
       default: break;
     }
   }
@@ -104,6 +108,7 @@ class Hooked : public ::testing::Test {
       records.runtime.clear();
       records.graphs.clear();
       records.syncs.clear();
+      records.memory.clear();
       records.externalPlace.clear();
       records.kernelPlace.clear();
     }
@@ -359,6 +364,62 @@ TEST_F(Hooked, AfterFinalizeTheDriverIsAsItWasAndASecondLifeWorks) {
   CHECK_CUPTI(cuptiActivityFlushAll(0));
   std::lock_guard lock(records.mutex);
   EXPECT_EQ(1u, records.kernels.size());
+}
+
+TEST_F(Hooked, AReleaseSaysWhatWasAllocatedAndWhere) {
+  enable({CUPTI_ACTIVITY_KIND_MEMORY2});
+  load();
+  records.memory.clear();
+  CUdeviceptr device = 0, async = 0;
+  void* pinned = nullptr;
+  CUstream stream;
+  CHECK_CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  CHECK_CU(cuMemAlloc(&device, 12345));
+  CHECK_CU(cuMemHostAlloc(&pinned, 4096, 0));
+  CHECK_CU(cuMemAllocAsync(&async, 1 << 16, stream));
+  CHECK_CU(cuMemFreeAsync(async, stream));
+  CHECK_CU(cuMemFreeHost(pinned));
+  CHECK_CU(cuMemFree(device));
+  CHECK_CU(cuStreamSynchronize(stream));
+  CHECK_CUPTI(cuptiActivityFlushAll(0));
+  std::lock_guard lock(records.mutex);
+  std::vector<CUpti_ActivityMemory4> seen;
+  for (const auto& m : records.memory)
+    if (m.address == device || m.address == async || m.address == reinterpret_cast<uint64_t>(pinned)) seen.push_back(m);
+  ASSERT_EQ(6u, seen.size());
+  const uint64_t bytes[] = {12345, 4096, 1 << 16, 1 << 16, 4096, 12345};
+  const int kinds[] = {CUPTI_ACTIVITY_MEMORY_KIND_DEVICE, CUPTI_ACTIVITY_MEMORY_KIND_PINNED,
+                       CUPTI_ACTIVITY_MEMORY_KIND_DEVICE, CUPTI_ACTIVITY_MEMORY_KIND_DEVICE,
+                       CUPTI_ACTIVITY_MEMORY_KIND_PINNED, CUPTI_ACTIVITY_MEMORY_KIND_DEVICE};
+  for (unsigned i = 0; i < 6; ++i) {
+    EXPECT_EQ(i < 3 ? CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION : CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE,
+              seen[i].memoryOperationType);
+    EXPECT_EQ(bytes[i], seen[i].bytes) << i;
+    EXPECT_EQ(kinds[i], seen[i].memoryKind) << i;
+    EXPECT_EQ(i == 2 || i == 3 ? 1u : 0u, seen[i].isAsync);
+    EXPECT_EQ(i == 2 || i == 3 ? CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL : CUPTI_ACTIVITY_MEMORY_POOL_TYPE_INVALID,
+              seen[i].memoryPoolConfig.memoryPoolType);
+  }
+}
+
+TEST_F(Hooked, CorrelationIdsCountCallsThatSomebodySees) {
+  CHECK_CU(cuInit(0));
+  load();
+  enable({CUPTI_ACTIVITY_KIND_DRIVER});
+  CUdeviceptr p = 0;
+  CHECK_CU(cuMemAlloc(&p, 256));
+  CHECK_CUPTI(cuptiActivityDisable(CUPTI_ACTIVITY_KIND_DRIVER));
+  for (int i = 0; i < 10; ++i) {
+    CUmodule other;
+    CHECK_CU(cuModuleLoadData(&other, kPtx));  // looked at, but recorded by nobody
+    CHECK_CU(cuModuleUnload(other));
+  }
+  enable({CUPTI_ACTIVITY_KIND_DRIVER});
+  CHECK_CU(cuMemFree(p));
+  CHECK_CUPTI(cuptiActivityFlushAll(0));
+  std::lock_guard lock(records.mutex);
+  ASSERT_EQ(2u, records.driver.size());
+  EXPECT_EQ(records.driver[0].correlationId + 1, records.driver[1].correlationId);
 }
 
 TEST_F(Hooked, TheEventApiSaysThatItIsNotThere) {

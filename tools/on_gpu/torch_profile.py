@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small training loop under torch.profiler: kernels by name and count, and the operator that each belongs to."""
+"""A small training loop, a second stream and a CUDA graph under torch.profiler: kernels by name and count, and the operator that each belongs to."""
 import collections
 
 import torch
@@ -22,6 +22,18 @@ for _ in range(3):
     step()
 torch.cuda.synchronize()
 stream = torch.cuda.Stream()
+buffer = torch.zeros(64, 64, device="cuda")
+
+
+def captured():
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(4):
+            buffer.add_(1).mul_(0.5)
+    return graph
+
+
+captured()  # its first time loads code
 with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as run:
     for _ in range(5):
         step()
@@ -29,6 +41,9 @@ with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as run:
         for _ in range(3):
             x @ x.T
     x.cpu()
+    graph = captured()
+    for _ in range(3):
+        graph.replay()
     torch.cuda.synchronize()
 
 names, links = collections.Counter(), collections.Counter()

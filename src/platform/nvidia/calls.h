@@ -58,6 +58,8 @@ namespace sonde::platform::nvidia {
   X(cuPointerGetAttribute)             \
   X(cuMemGetAddressRange)              \
   X(cuPointerGetAttributes)            \
+  X(cuDeviceGetMemPool)                \
+  X(cuMemPoolGetAttribute)             \
   X(cuGraphClone)                      \
   X(cuGraphDestroy)                    \
   X(cuGraphGetNodes)                   \

@@ -199,7 +199,9 @@ void report(Context& context, const std::vector<Batch>& batches, Batch& b) {
       work.end = std::max(context.clock.toHost(end), work.start + 1);
     }
     if (item.kind == SONDE_WORK_GRAPH && item.graph.launch != nullptr) {
-      if (known && !context.dead.load()) reportGraph(context, use, s, *item.graph.launch, start, end);
+      // Its first nodes start while the launch is still sending the others.
+      const double from = t.queued ? start : context.clock.toDevice(item.called);
+      if (known && !context.dead.load()) reportGraph(context, use, s, *item.graph.launch, from, end);
       finishGraphLaunch(item.graph.launch);
     }
     s.lastReported = work.end;

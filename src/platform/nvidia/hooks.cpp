@@ -13,6 +13,7 @@
 #include "platform/clock.h"
 #include "platform/nvidia/graph_trace.h"
 #include "platform/nvidia/lifetimes.h"
+#include "platform/nvidia/memory.h"
 #include "platform/nvidia/objects.h"
 #include "platform/nvidia/work.h"
 
@@ -104,8 +105,9 @@ void fillContext(SondeApiCall& call) {
 // A hooked call while it is open: correlation and nesting.
 class OpenCall {
  public:
-  OpenCall() : thread_(threadCalls), outermost_(thread_.depth == 0) {
-    if (outermost_) thread_.correlation = nextCorrelationId();
+  // `counted`: somebody will see its id.
+  explicit OpenCall(bool counted) : thread_(threadCalls), outermost_(thread_.depth == 0) {
+    if (counted && thread_.correlation == 0) thread_.correlation = nextCorrelationId();
     ++thread_.depth;
   }
   ~OpenCall() {
@@ -151,9 +153,10 @@ void leave(SondeApiCall& call, int32_t* result) {
 int32_t driverCall(uint32_t cbid, const char* name, bool perThread, const void* params, FunctionRef<int32_t()> run) {
   ThreadCalls& thread = threadCalls;
   if (thread.inDriver) return run();
-  OpenCall open;
+  constexpr uint8_t kReported = kHandleWork | kHandleSync | kHandleMemory;
   const uint8_t handling = driverHandling[cbid];
   const bool wanted = driverWanted[cbid] != 0;
+  OpenCall open(wanted || (handling & kReported) != 0);
   SondeApiCall call;
   if (wanted) {
     call = {};
@@ -161,6 +164,7 @@ int32_t driverCall(uint32_t cbid, const char* name, bool perThread, const void* 
     enter(call, open, SONDE_DOMAIN_DRIVER, cbid, name, params);
   }
   if (handling & kHandleLifetime) beforeLifetime(cbid, params);
+  if (handling & kHandleMemory) beforeMemory(cbid, params);
   PendingWork work;
   if (handling & (kHandleWork | kHandleOrder)) work.prepare(cbid, perThread, params);
   const uint64_t started = platform::nowNs();
@@ -171,7 +175,7 @@ int32_t driverCall(uint32_t cbid, const char* name, bool perThread, const void* 
     if (handling & (kHandleWork | kHandleOrder)) work.finish(result, started, thread.correlation);
     if (handling & kHandleLifetime) afterLifetime(cbid, params, result);
     if (handling & kHandleSync) reportSync(cbid, perThread, params, result, started, thread.correlation);
-    if (handling & kHandleMemory) reportMemory(cbid, params, result, thread.correlation);
+    if (handling & kHandleMemory) reportMemory(cbid, perThread, params, result, thread.correlation);
   }
   if (wanted) leave(call, &result);
   return result;
@@ -180,7 +184,7 @@ int32_t driverCall(uint32_t cbid, const char* name, bool perThread, const void* 
 int32_t runtimeCall(uint32_t cbid, const char* name, const void* params, FunctionRef<int32_t()> run) {
   ThreadCalls& thread = threadCalls;
   if (thread.inRuntime || thread.inDriver) return run();
-  OpenCall open;
+  OpenCall open(true);
   SondeApiCall call{};
   call.symbolName = launchedStub(cbid, params);
   enter(call, open, SONDE_DOMAIN_RUNTIME, cbid, name, params);

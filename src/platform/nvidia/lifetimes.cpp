@@ -12,6 +12,7 @@
 #include "platform/nvidia/graph_trace.h"
 #include "platform/nvidia/harvester.h"
 #include "platform/nvidia/hooks.h"
+#include "platform/nvidia/memory.h"
 #include "platform/nvidia/uvm_tools.h"
 #include "platform/nvidia/work.h"
 
@@ -50,12 +51,6 @@ constexpr uint32_t kLifetimes[] = {CBID(cuInit),
 constexpr uint32_t kSyncs[] = {CBID(cuCtxSynchronize),         CBID(cuCtxSynchronize_v2), CBID(cuStreamSynchronize),
                                CBID(cuStreamSynchronize_ptsz), CBID(cuEventSynchronize),  CBID(cuStreamWaitEvent),
                                CBID(cuStreamWaitEvent_ptsz)};
-constexpr uint32_t kMemory[] = {
-    CBID(cuMemAlloc_v2),        CBID(cuMemAllocPitch_v2),      CBID(cuMemAllocManaged),
-    CBID(cuMemAllocHost_v2),    CBID(cuMemHostAlloc),          CBID(cuMemAllocAsync),
-    CBID(cuMemAllocAsync_ptsz), CBID(cuMemAllocFromPoolAsync), CBID(cuMemAllocFromPoolAsync_ptsz),
-    CBID(cuMemFree_v2),         CBID(cuMemFreeHost),           CBID(cuMemFreeAsync),
-    CBID(cuMemFreeAsync_ptsz)};
 
 template <class Params>
 const Params& as(const void* params) {
@@ -119,7 +114,7 @@ void setInterest(uint64_t bits) {
   }
   if (bits & SONDE_INTEREST_EVENT_RECORD) mark(eventRecordCallbacks(), kHandleWork);
   if (bits & SONDE_INTEREST_SYNC) mark(kSyncs, kHandleSync);
-  if (bits & SONDE_INTEREST_MEMORY) mark(kMemory, kHandleMemory);
+  if (bits & SONDE_INTEREST_MEMORY) mark(memoryCallbacks(), kHandleMemory);
   for (uint32_t cbid = 0; cbid < kCbidCount; ++cbid)
     if (driverHandling[cbid] != handling[cbid]) driverHandling[cbid] = handling[cbid];
   if (bits & (kWorkInterest | SONDE_INTEREST_UNIFIED_MEMORY)) startHarvester();
@@ -283,81 +278,6 @@ void reportSync(uint32_t cbid, bool perThread, const void* params, int32_t resul
   if (event != nullptr && result == CUDA_SUCCESS) sync.eventId = objectId(event);
   ListenerUse use;
   if (use && use->synchronized) use->synchronized(use->self, &sync);
-}
-
-void reportMemory(uint32_t cbid, const void* params, int32_t result, uint32_t correlation) {
-  if (result != CUDA_SUCCESS) return;
-  Context* context = currentContext();
-  if (context == nullptr) return;
-  SondeResource r = describe(*context);
-  r.event = SONDE_RESOURCE_DEVICE_MEMORY;
-  r.time = platform::nowNs();
-  r.correlationId = correlation;
-  r.memoryKind = SONDE_MEMORY_DEVICE;
-  r.memoryOp = 1;
-  CUstream handle = nullptr;
-  bool perThread = false;
-  switch (cbid) {
-    case CBID(cuMemAlloc_v2):
-      r.address = *as<cuMemAlloc_v2_params>(params).dptr;
-      r.bytes = as<cuMemAlloc_v2_params>(params).bytesize;
-      break;
-    case CBID(cuMemAllocPitch_v2): {
-      const auto& p = as<cuMemAllocPitch_v2_params>(params);
-      r.address = *p.dptr;
-      r.bytes = *p.pPitch * p.Height;
-      break;
-    }
-    case CBID(cuMemAllocManaged):
-      r.address = *as<cuMemAllocManaged_params>(params).dptr;
-      r.bytes = as<cuMemAllocManaged_params>(params).bytesize;
-      r.memoryKind = SONDE_MEMORY_MANAGED;
-      break;
-    case CBID(cuMemAllocHost_v2):
-      r.address = reinterpret_cast<uint64_t>(*as<cuMemAllocHost_v2_params>(params).pp);
-      r.bytes = as<cuMemAllocHost_v2_params>(params).bytesize;
-      r.memoryKind = SONDE_MEMORY_PINNED;
-      break;
-    case CBID(cuMemHostAlloc):
-      r.address = reinterpret_cast<uint64_t>(*as<cuMemHostAlloc_params>(params).pp);
-      r.bytes = as<cuMemHostAlloc_params>(params).bytesize;
-      r.memoryKind = SONDE_MEMORY_PINNED;
-      break;
-    case CBID(cuMemAllocAsync_ptsz): perThread = true; [[fallthrough]];
-    case CBID(cuMemAllocAsync):
-      r.address = *as<cuMemAllocAsync_params>(params).dptr;
-      r.bytes = as<cuMemAllocAsync_params>(params).bytesize;
-      handle = as<cuMemAllocAsync_params>(params).hStream;
-      r.isAsync = 1;
-      break;
-    case CBID(cuMemAllocFromPoolAsync_ptsz): perThread = true; [[fallthrough]];
-    case CBID(cuMemAllocFromPoolAsync):
-      r.address = *as<cuMemAllocFromPoolAsync_params>(params).dptr;
-      r.bytes = as<cuMemAllocFromPoolAsync_params>(params).bytesize;
-      handle = as<cuMemAllocFromPoolAsync_params>(params).hStream;
-      r.isAsync = 1;
-      break;
-    case CBID(cuMemFreeAsync_ptsz): perThread = true; [[fallthrough]];
-    case CBID(cuMemFreeAsync):
-      r.memoryOp = 2;
-      r.address = as<cuMemFreeAsync_params>(params).dptr;
-      handle = as<cuMemFreeAsync_params>(params).hStream;
-      r.isAsync = 1;
-      break;
-    case CBID(cuMemFree_v2):
-      r.memoryOp = 2;
-      r.address = as<cuMemFree_v2_params>(params).dptr;
-      break;
-    default:
-      r.memoryOp = 2;
-      r.memoryKind = SONDE_MEMORY_PINNED;
-      r.address = reinterpret_cast<uint64_t>(as<cuMemFreeHost_params>(params).p);
-      break;
-  }
-  if (r.isAsync) r.streamId = findStream(*context, handle, perThread)->id;
-  if (r.address == 0) return;
-  ListenerUse use;
-  if (use && use->resource) use->resource(use->self, &r);
 }
 
 }  // namespace sonde::platform::nvidia

@@ -18,7 +18,6 @@ void beforeLifetime(uint32_t cbid, const void* params);
 void afterLifetime(uint32_t cbid, const void* params, int32_t result);
 void reportSync(uint32_t cbid, bool perThread, const void* params, int32_t result, uint64_t started,
                 uint32_t correlation);
-void reportMemory(uint32_t cbid, const void* params, int32_t result, uint32_t correlation);
 
 void reportContext(Context& context);
 SondeResource describe(const Context& context);

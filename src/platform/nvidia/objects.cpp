@@ -22,6 +22,7 @@ constexpr uint32_t kFirstNullStream = 7, kFirstStream = 13;
 struct Registry {
   std::shared_mutex mutex;
   std::unordered_map<CUcontext, Context*> contexts;
+  std::unordered_set<CUcontext> reset;  // primary ones that are gone and may still be current
   uint32_t lastContext = 0;
   std::atomic<uint32_t> nextStream{kFirstStream};
 
@@ -191,6 +192,10 @@ Context* findContext(CUcontext handle, bool create) {
     if (const auto at = r.contexts.find(handle); at != r.contexts.end()) return at->second;
   }
   if (!create) return nullptr;
+  {
+    std::unique_lock lock(r.mutex);
+    r.reset.erase(handle);
+  }
   CUdevice device = 0;
   {
     WithContext with(handle);
@@ -212,12 +217,18 @@ Context* findContext(CUcontext handle, bool create) {
   return result;
 }
 
-Context* currentContext() {
+bool wasReset(CUcontext handle) {
+  Registry& r = registry();
+  std::shared_lock lock(r.mutex);
+  return r.reset.count(handle) != 0;
+}
+
+Context* currentContext(bool create) {
   CUcontext handle = nullptr;
   if (!own.cuCtxGetCurrent || own.cuCtxGetCurrent(&handle) != CUDA_SUCCESS || handle == nullptr) return nullptr;
   Remembered& m = memory();
   if (m.contextHandle != handle) {
-    m.context = findContext(handle, true);
+    m.context = findContext(handle, create || !wasReset(handle));
     m.contextHandle = m.context != nullptr ? handle : nullptr;
   }
   return m.context;
@@ -272,6 +283,7 @@ void forgetContext(CUcontext handle) {
   const auto at = r.contexts.find(handle);
   if (at == r.contexts.end()) return;
   at->second->dead.store(true);
+  if (at->second->primary.load()) r.reset.insert(handle);
   r.contexts.erase(at);
   generation.fetch_add(1, std::memory_order_release);
 }

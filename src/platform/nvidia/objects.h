@@ -141,7 +141,8 @@ struct KernelInfo {
 };
 
 // The current context of the thread; nullptr: none, or no driver yet.
-Context* currentContext();
+// `create`: it comes to life when it was reset and is still the current one.
+Context* currentContext(bool create = false);
 // Events of the thread's own stock, for the context: no lock as a rule.
 CUevent takeThreadEvent(Context& context);
 // The object of a handle; made, and reported to the listener, when `create`.

@@ -286,7 +286,8 @@ void collectUnifiedMemory(bool flush) {
   std::lock_guard lock(t.mutex);
   if (t.processFd < 0 && (!start(t) || !apply(t))) return;
   FlushEvents request{};
-  if (flush && t.processFd >= 0) ioctl(t.processFd, kFlushEvents, &request);
+  if (flush && t.processFd >= 0 && (ioctl(t.processFd, kFlushEvents, &request) != 0 || request.status != 0))
+    debug("unified-memory events cannot be flushed: %s, status %#x", std::strerror(errno), request.status);
   drain(t);
 }
 

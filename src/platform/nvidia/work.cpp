@@ -234,7 +234,7 @@ void describeItem(const Stream& stream, const Item& item, SondeWork* out) {
 
 void PendingWork::prepare(uint32_t cbid, bool perThread, const void* params) {
   if (!describeCall(cbid, params, call_)) return;
-  Context* context = currentContext();
+  Context* context = currentContext(true);
   if (context == nullptr) return;
   CUstream handle = call_.stream;
   if (handle == nullptr) handle = perThread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
@@ -255,6 +255,8 @@ void PendingWork::prepare(uint32_t cbid, bool perThread, const void* params) {
   if (!wanted_) return;
   if (call_.work.kind == SONDE_WORK_MEMCPY) completeCopy(call_, *context);
   prepareTiming(*context);
+  // Behind the launch every moment counts: the event is ready before it.
+  after_ = takeThreadEvent(*context);
   // Something came since the last item whose end tells nothing: the stream has
   // to say itself when it gets here.
   other_ = stream_->legacy     ? context->blockingWork.load(std::memory_order_relaxed)
@@ -276,6 +278,7 @@ void PendingWork::finish(int32_t result, uint64_t called, uint32_t correlation) 
   Context& context = *context_;
   if (result != CUDA_SUCCESS) {
     context.giveEvent(before_);
+    context.giveEvent(after_);
     return;
   }
   SondeWork& work = call_.work;
@@ -293,7 +296,7 @@ void PendingWork::finish(int32_t result, uint64_t called, uint32_t correlation) 
   }
   Item item{};
   if (!instant) {
-    item.after = takeThreadEvent(context);
+    item.after = after_;
     if (item.after != nullptr && own.cuEventRecord(item.after, call_.stream) != CUDA_SUCCESS) {
       context.giveEvent(item.after);
       item.after = nullptr;

@@ -42,7 +42,7 @@ class PendingWork {
   WorkCall call_;
   Context* context_ = nullptr;  // nullptr: nothing to do
   Stream* stream_ = nullptr;
-  CUevent before_ = nullptr;
+  CUevent before_ = nullptr, after_ = nullptr;
   bool wanted_ = false;
   uint64_t other_ = 0;
   std::shared_ptr<TracedGraph> graph_;  // a graph whose nodes have times

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Allocations, releases and memory pools, as the listener hears of them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace sonde::platform::nvidia {
+
+std::span<const uint32_t> memoryCallbacks();
+// Around a call of one of them.
+void beforeMemory(uint32_t cbid, const void* params);
+void reportMemory(uint32_t cbid, bool perThread, const void* params, int32_t result, uint32_t correlation);
+
+}  // namespace sonde::platform::nvidia
