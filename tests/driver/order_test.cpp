@@ -26,6 +26,19 @@ TEST_F(OrderTest, LaunchingDoesNotWait) {
   OK(cuStreamDestroy(s));
 }
 
+TEST_F(OrderTest, TheContextWaitsForAStreamThatWasDestroyedBusy) {
+  CUstream s;
+  OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+  Gate gate;
+  std::atomic<int> n{0};
+  OK(gate.hold(s));
+  for (int i = 0; i < 1000; i++) OK(cuLaunchHostFunc(s, increment, &n));
+  OK(cuStreamDestroy(s));
+  gate.open();
+  OK(cuCtxSynchronize());
+  EXPECT_EQ(n, 1000);
+}
+
 TEST_F(OrderTest, StreamsAreIndependent) {
   CUstream a, b;
   OK(cuStreamCreate(&a, CU_STREAM_DEFAULT));

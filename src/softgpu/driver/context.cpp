@@ -120,19 +120,26 @@ void Context::removeStream(Stream* stream) {
     auto it = std::find_if(streams_.begin(), streams_.end(), [&](auto& s) { return s.get() == stream; });
     if (it == streams_.end()) return;
     HandleTable::retire(stream);
+    std::erase_if(leaving_, [](auto& s) { return s->idle(); });
+    if (!stream->idle()) leaving_.push_back(*it);
     streams_.erase(it);
   }
 }
 
 CUresult Context::synchronize() {
-  for (auto& stream : streams()) stream->drain();
+  std::vector<Ref<Stream>> all = streams();
+  {
+    std::lock_guard lock(streamsMutex_);
+    all.insert(all.end(), leaving_.begin(), leaving_.end());
+  }
+  for (auto& stream : all) stream->drain();
   return error();
 }
 
 void Context::destroy() {
   bool was = false;
   if (!destroyed.compare_exchange_strong(was, true)) return;
-  for (auto& stream : streams()) stream->drain();
+  synchronize();
   reportContext(*this, SONDE_RESOURCE_CONTEXT_DESTROY_STARTING);
   std::set<Module*> loaded;
   {
@@ -154,6 +161,7 @@ void Context::destroy() {
   {
     std::lock_guard lock(streamsMutex_);
     streams_.clear();
+    leaving_.clear();
     legacy_.reset();
   }
   {

@@ -286,6 +286,7 @@ class Context final : public Object {
   std::mutex streamsMutex_;
   Ref<Stream> legacy_;
   std::vector<Ref<Stream>> streams_;
+  std::vector<Ref<Stream>> leaving_;  // destroyed with work in flight
   std::vector<Stream*> all_;
 };
 
