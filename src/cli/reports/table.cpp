@@ -15,6 +15,17 @@ double number(const Cell& cell) {
   return 0;
 }
 
+// What a file says may be any number.
+uint64_t whole(double value) {
+  if (!(value > 0)) return 0;
+  return value < 0x1p64 ? static_cast<uint64_t>(value) : UINT64_MAX;
+}
+
+uint64_t count(const Cell& cell) {
+  const auto* n = std::get_if<uint64_t>(&cell);
+  return n != nullptr ? *n : whole(number(cell));
+}
+
 std::string separated(std::string digits) {
   size_t end = digits.find('.');
   if (end == std::string::npos) end = digits.size();
@@ -32,12 +43,12 @@ TimeUnit columnUnit(const Table& t, size_t column, TimeUnit unit) {
 
 std::string quantityText(const Quantity& q) {
   switch (q.kind) {
-    case QuantityKind::Count: return formatCount(static_cast<uint64_t>(q.value));
+    case QuantityKind::Count: return formatCount(whole(q.value));
     case QuantityKind::Percent: return fmt::format("{:.2f}%", q.value);
     case QuantityKind::Throughput: return formatBytes(q.value) + "/s";
     case QuantityKind::Level: {  // the steps of CUpti_MetricValueUtilizationLevel
-      const int level = static_cast<int>(q.value);
-      const char* name = level <= 0 ? "Idle" : level < 5 ? "Low" : level < 8 ? "Mid" : level < 10 ? "High" : "Max";
+      const uint64_t level = whole(q.value);
+      const char* name = level == 0 ? "Idle" : level < 5 ? "Low" : level < 8 ? "Mid" : level < 10 ? "High" : "Max";
       return fmt::format("{} ({})", name, level);
     }
     case QuantityKind::Number: break;
@@ -60,8 +71,8 @@ std::string cellText(const Cell& cell, CellKind kind, TimeUnit unit) {
     case CellKind::Instant: return formatTime(number(cell), unit);
     case CellKind::Bytes: return formatBytes(number(cell));
     case CellKind::Throughput: return formatBytes(number(cell)) + "/s";
-    case CellKind::Id: return fmt::format("{}", static_cast<uint64_t>(number(cell)));
-    default: return formatCount(static_cast<uint64_t>(number(cell)));
+    case CellKind::Id: return fmt::format("{}", count(cell));
+    default: return formatCount(count(cell));
   }
 }
 
