@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels, copies and sets of a trace in CSV that sonde wrote: how many of each."""
-import collections
+"""How many of each kernel, copy and set: from the report cuda_gpu_sum that `sonde run --csv` prints."""
 import csv
 import sys
 
-counts = collections.Counter()
-with open(sys.argv[1], newline="", encoding="utf-8") as table:
-    for row in csv.DictReader(line for line in table if not line.startswith("#")):
-        kind = (row.get("kind") or row.get("Kind") or "").lower()
-        if "kernel" in kind or "mem" in kind:
-            counts[kind, (row.get("name") or row.get("Name") or "")[:100]] += 1
-for (kind, name), count in sorted(counts.items()):
-    print(count, kind, name)
+with open(sys.argv[1], newline="", encoding="utf-8") as report:
+    lines = [line for line in report if "," in line]
+start = next((i for i, line in enumerate(lines) if "Instances" in line), len(lines))
+rows = [row for row in csv.DictReader(lines[start:]) if row["Operation"]]  # not the messages behind the table
+for row in sorted(rows, key=lambda r: (r["Category"], r["Operation"])):
+    print(row["Instances"], row["Category"], row["Operation"][:100])

@@ -311,6 +311,7 @@ int unified() {
   collect("stays on the host");
   CUPTI(cuptiActivityDisable(CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER));
   collect("after that");
+  CUPTI(cuptiFinalize());
   return sum == 0;
 }
 

@@ -2,6 +2,7 @@
 //
 // Adds event nodes to a copy of a graph.
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 
 #include "platform/nvidia/calls.h"
@@ -37,9 +38,8 @@ class Instrument {
     std::vector<CUgraphEdgeData> data(count);
     if (count != 0 && own.cuGraphGetEdges(copy_, from_.data(), to_.data(), data.data(), &count) != CUDA_SUCCESS)
       return no("the driver does not tell its edges");
-    for (const CUgraphEdgeData& d : data)
-      if (d.from_port != 0 || d.to_port != 0 || d.type != 0) return no("it has programmatic dependencies");
     for (size_t i = 0; i < count; ++i) {
+      edges_[{from_[i], to_[i]}] = data[i];
       before_[to_[i]].push_back(from_[i]);
       after_[from_[i]].push_back(to_[i]);
     }
@@ -156,7 +156,9 @@ class Instrument {
       if (next == after_.end()) continue;
       if (next->second.size() > 1) graph_.oneLine = false;
       for (CUgraphNode to : next->second) {
-        if (own.cuGraphRemoveDependencies(copy_, &traced.handle, &to, nullptr, 1) != CUDA_SUCCESS || !depend(made, to))
+        // A programmatic dependency becomes a full one: stricter, and the start is known.
+        const CUgraphEdgeData& data = edges_[{traced.handle, to}];
+        if (own.cuGraphRemoveDependencies(copy_, &traced.handle, &to, &data, 1) != CUDA_SUCCESS || !depend(made, to))
           return no(kFailed);
       }
     }
@@ -191,6 +193,7 @@ class Instrument {
   std::string* why_;
   std::vector<CUgraphNode> nodes_, from_, to_;
   std::unordered_map<CUgraphNode, std::vector<CUgraphNode>> before_, after_;
+  std::map<std::pair<CUgraphNode, CUgraphNode>, CUgraphEdgeData> edges_;
   std::unordered_map<CUgraphNode, size_t> place_;  // in graph_.nodes
 };
 

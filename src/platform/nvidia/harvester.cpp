@@ -153,6 +153,7 @@ void reportGraph(Context& context, const ListenerUse& use, Stream& s, GraphLaunc
   for (size_t i = 0; i < stamps.size(); ++i) context.clock.deviceTime(launch.events->events[i], &stamps[i]);
   const unsigned others = graph.oneLine ? 0 : 3;
   const double late = graph.oneLine ? 0 : c.endToStamp[others];
+  std::vector<uint64_t> ends(stamps.size(), s.lastReported);  // as reported, by the event behind the node
   for (size_t i = 0; i < launch.works.size(); ++i) {
     const TracedNode& node = graph.nodes[launch.nodes[i]];
     SondeWork& work = launch.works[i];
@@ -161,7 +162,9 @@ void reportGraph(Context& context, const ListenerUse& use, Stream& s, GraphLaunc
     double end = std::min(stamps[node.endEvent] - late, until);
     start = std::min(start, end);
     work.start = std::max(context.clock.toHost(start), s.lastReported);
+    for (const uint32_t e : node.startEvents) work.start = std::max(work.start, ends[e]);
     work.end = std::max(context.clock.toHost(end), work.start + 1);
+    ends[node.endEvent] = work.end;
   }
   if (use && use->workCompleted)
     for (const SondeWork& work : launch.works) use->workCompleted(use->self, &work);

@@ -57,6 +57,7 @@ struct Control {
 constexpr uint32_t kEntries = 1 << 16;
 constexpr uint32_t kProcessors = 257, kDevices = 32;
 constexpr uint64_t kAllEvents = 0x7ffe;
+constexpr useconds_t kSettleUs = 2000;
 
 struct Tools {
   std::mutex mutex;
@@ -68,6 +69,7 @@ struct Tools {
   Control* control = nullptr;
   uint64_t enabled = 0;
   uint64_t droppedTold = 0;
+  uint64_t seen[64] = {};          // by type
   std::vector<uint32_t> deviceOf;  // by the module's index
   int64_t rawToReal = 0;
   UvmDecoder* decoder = nullptr;
@@ -223,6 +225,7 @@ void drain(Tools& t) {
   uint32_t get = t.control->getBehind;
   const uint32_t put = __atomic_load_n(&t.control->putBehind, __ATOMIC_ACQUIRE);
   while (get != put) {
+    ++t.seen[t.entries[get % kEntries].words[0] & 63];
     t.decoder->decode(t.entries[get % kEntries]);
     get = (get + 1) % kEntries;
     __atomic_store_n(&t.control->getAhead, get, __ATOMIC_RELEASE);
@@ -285,15 +288,25 @@ void collectUnifiedMemory(bool flush) {
   if (t.wanted.load(std::memory_order_relaxed) == 0) return;
   std::lock_guard lock(t.mutex);
   if (t.processFd < 0 && (!start(t) || !apply(t))) return;
-  FlushEvents request{};
-  if (flush && t.processFd >= 0 && (ioctl(t.processFd, kFlushEvents, &request) != 0 || request.status != 0))
-    debug("unified-memory events cannot be flushed: %s, status %#x", std::strerror(errno), request.status);
+  // What the device has done last, maps above all, comes with the second flush.
+  for (int round = 0; flush && t.processFd >= 0 && round < 2; ++round) {
+    FlushEvents request{};
+    if (ioctl(t.processFd, kFlushEvents, &request) != 0 || request.status != 0)
+      debug("unified-memory events cannot be flushed: %s, status %#x", std::strerror(errno), request.status);
+    drain(t);
+    if (round == 0) usleep(kSettleUs);
+  }
   drain(t);
 }
 
 void stopUnifiedMemory() {
   Tools& t = tools();
   std::lock_guard lock(t.mutex);
+  for (unsigned type = 0; type < 64; ++type) {
+    if (t.seen[type] != 0)
+      debug("unified-memory events of type %u: %llu", type, static_cast<unsigned long long>(t.seen[type]));
+    t.seen[type] = 0;
+  }
   for (uint32_t& k : t.kinds) k = 0;
   t.wanted.store(0);
   // The last reference to the queue goes with the descriptor.
