@@ -40,6 +40,11 @@ if(SONDE_SANITIZE)
   target_compile_options(sonde_options INTERFACE
     -fsanitize=${SONDE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(sonde_options INTERFACE -fsanitize=${SONDE_SANITIZE})
+  if(SONDE_SANITIZE MATCHES "undefined")
+    # Must stand behind -fsanitize: see sonde_c_interface.
+    target_compile_options(sonde_options INTERFACE
+      $<$<BOOL:$<TARGET_PROPERTY:SONDE_C_INTERFACE>>:-fno-sanitize=enum>)
+  endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     # Functions found by dlsym or generated at run time carry no type to check.
     target_compile_options(sonde_options INTERFACE -fno-sanitize=function)
@@ -68,9 +73,7 @@ endfunction()
 # sonde_c_interface(target): an enumeration that comes through a C interface may
 # hold anything; that is answered with an error code, and is no finding.
 function(sonde_c_interface target)
-  if(SONDE_SANITIZE MATCHES "undefined")
-    target_compile_options(${target} PRIVATE -fno-sanitize=enum)
-  endif()
+  set_target_properties(${target} PROPERTIES SONDE_C_INTERFACE TRUE)
 endfunction()
 
 # sonde_test(name SOURCES … [DEPENDS …] [ENVIRONMENT A=1 B=2] [PROPERTIES …]): a GoogleTest program; each test case
@@ -80,6 +83,7 @@ function(sonde_test name)
   find_package(GTest REQUIRED)
   include(GoogleTest)
   add_executable(${name} ${A_SOURCES})
+  sonde_c_interface(${name})  # called with what is no enumerator
   target_link_libraries(${name} PRIVATE sonde_options ${A_DEPENDS} GTest::gtest_main GTest::gmock Threads::Threads)
   if(A_ENVIRONMENT)
     # A list in PROPERTIES would fall apart on its way into the test script.
