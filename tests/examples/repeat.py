@@ -6,7 +6,7 @@
 
 Every run must record the same calls by thread, the same device work by stream
 and the same counters by launch: names, ids, sizes, results and counts, all but
-times, process and thread ids. Nothing may be lost.
+times, process and thread ids, and counters of cycles. Nothing may be lost.
 """
 import argparse
 import json
@@ -18,6 +18,10 @@ import tempfile
 # What is another in each run by its nature, and the place of a record among
 # those of other threads and streams.
 OWN_TO_A_RUN = {"start", "end", "time", "pid", "parent_pid", "record", "executable"}
+
+# Cycles go with the clock, which goes with the temperature as on a card.
+WITH_THE_CLOCK = {"active_cycles", "active_warps", "elapsed_cycles_sm", "sm__cycles_active", "sm__cycles_elapsed",
+                  "sm__warps_active"}
 
 
 def profile(arguments, options):
@@ -50,6 +54,8 @@ def sequences(trace):
                 where += " of thread %s" % threads.get(row.pop("tid"), "without calls")
             elif "stream" in row:
                 where += " of stream %d" % row["stream"]
+            if "values" in row:
+                row["values"] = [v for v in row["values"] if v.get("event") not in WITH_THE_CLOCK]
             found.setdefault(where, []).append({k: v for k, v in row.items() if k not in OWN_TO_A_RUN})
     return found
 
