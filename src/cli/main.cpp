@@ -213,6 +213,11 @@ struct CommandLine {
                  "Load the collector with the program, so that _exit and exec are seen; auto: not with a sanitizer")
         ->check(CLI::IsMember({"auto", "on", "off"}))
         ->capture_default_str();
+    r.add_flag("--memcheck", run.memcheck, "Each access of a kernel must lie within one allocation (software GPU)");
+    r.add_flag("--racecheck", run.racecheck, "Find accesses to shared memory without a barrier between (software GPU)");
+    r.add_flag("--initcheck", run.initcheck, "Find reads of device memory that nothing wrote (software GPU)");
+    r.add_flag("--synccheck", run.synccheck, "Find barriers that not all threads reach (software GPU)");
+    r.add_flag("--fidelity", run.fidelity, "Tell of each kernel which instructions are not bit-exact (software GPU)");
 
     CLI::App& p = *app.add_subcommand("report", "Print reports of a trace file");
     p.footer(reportNames() +

@@ -266,4 +266,63 @@ TEST_F(KernelTest, ManyThreadsLaunch) {
   for (unsigned t = 0; t < 8; t++) EXPECT_EQ(out[t], t * 1000 + 99);
 }
 
+// Parameters and results of functions in registers: as old compilers and people write them.
+TEST_F(Gpu, FunctionsTakeAndGiveRegisters) {
+  constexpr const char* text = R"(.version 7.0
+.target sm_70
+.address_size 64
+.func (.reg .u32 sum, .reg .pred odd, .reg .v2 .u32 pair) both(.reg .u32 a, .reg .v2 .u32 b, .reg .u64 c)
+{
+  .reg .u32 t;
+  .reg .pred early;
+  cvt.u32.u64 t, c;
+  add.u32 sum, a, b.x;
+  add.u32 sum, sum, b.y;
+  add.u32 sum, sum, t;
+  and.b32 t, sum, 1;
+  setp.ne.u32 odd, t, 0;
+  mov.v2.u32 pair, {a, sum};
+  setp.lt.u32 early, a, 2;
+  @early ret;                      // lanes leave at different places
+  add.u32 sum, sum, 1000;
+  ret;
+}
+.visible .entry k(.param .u64 out)
+{
+  .reg .u64 o, w;
+  .reg .u32 x, s, one, r;
+  .reg .v2 .u32 v, p;
+  .reg .pred q;
+  ld.param.u64 o, [out];
+  mov.u32 x, %tid.x;
+  mov.u32 one, 1;
+  mov.v2.u32 v, {x, one};
+  mov.u64 w, 10;
+  call (s, q, p), both, (x, v, w);
+  selp.u32 r, 7, 3, q;
+  mul.wide.u32 w, x, 16;
+  add.u64 o, o, w;
+  st.global.v4.u32 [o], {s, r, p.x, p.y};
+  ret;
+}
+)";
+  CUmodule module;
+  CUfunction f;
+  CUdeviceptr out;
+  OK(cuModuleLoadData(&module, text));
+  OK(cuModuleGetFunction(&f, module, "k"));
+  OK(cuMemAlloc(&out, 4 * 16));
+  void* args[] = {&out};
+  OK(cuLaunchKernel(f, 1, 1, 1, 4, 1, 1, 0, nullptr, args, nullptr));
+  unsigned r[4][4];
+  OK(cuMemcpyDtoH(r, out, sizeof r));
+  for (unsigned x = 0; x < 4; ++x) {
+    const unsigned sum = 2 * x + 11;  // odd
+    EXPECT_EQ(r[x][0], x < 2 ? sum : sum + 1000);
+    EXPECT_EQ(r[x][1], 7u);
+    EXPECT_EQ(r[x][2], x);
+    EXPECT_EQ(r[x][3], sum);
+  }
+}
+
 }  // namespace

@@ -83,11 +83,12 @@ class Tool:
             return "error: the compiler did not finish in %d s" % BUILD_TIMEOUT
         return None if done.returncode == 0 else done.stdout + done.stderr or "error: exit status %d" % done.returncode
 
-    def run(self, command, cwd):
+    def run(self, command, cwd, environment=None):
         """(exit status or None after the time limit, output, seconds)"""
         begin = time.monotonic()
         try:
-            done = subprocess.run(command, cwd=cwd, env=self.environment, stdin=subprocess.DEVNULL,
+            done = subprocess.run(command, cwd=cwd, env=dict(self.environment, **(environment or {})),
+                                  stdin=subprocess.DEVNULL,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                                   timeout=self.timeout, check=False)
             return done.returncode, done.stdout, time.monotonic() - begin
@@ -107,6 +108,7 @@ class Program:
     data: str = ""           # directory whose files are copied beside the program
     extras: list = dataclasses.field(default_factory=list)  # (source, output name, flag): device code in a file
     copies: list = dataclasses.field(default_factory=list)  # (file or directory, name beside the program)
+    environment: dict = dataclasses.field(default_factory=dict)
     skip: str = ""
     nvccFlags: list = dataclasses.field(default_factory=list)
 
@@ -138,7 +140,7 @@ class Program:
             return row
         row.result = "pass"
         for run in self.runs:
-            status, output, seconds = tool.run([program] + run, place)
+            status, output, seconds = tool.run([program] + run, place, self.environment)
             row.seconds += seconds
             row.output += output
             if status is None:

@@ -152,7 +152,7 @@ FAULTS = (("Memcheck/memcheck_demo.cu", r"misaligned address"),
           ("Racecheck/block_error.cu", r"race"),
           ("Racecheck/warp_error.cu", r"race"),
           ("Initcheck/memset_error.cu", r"uninitiali[sz]ed"),
-          ("Suppressions/suppressions_demo.cu", r"address"),
+          ("Suppressions/suppressions_demo.cu", r"was refused|out of memory"),
           ("Suppressions/suppressions_initcheck_demo.cu", r"uninitiali[sz]ed"))
 
 
@@ -162,7 +162,8 @@ def faults(checkout):
             if re.search(wanted, output, re.I):
                 return None
             return "exit status %d and no diagnosis that matches %s" % (status, wanted)
-        yield Program(os.path.basename(path)[:-3], [os.path.join(checkout, path)], check)
+        yield Program(os.path.basename(path)[:-3], [os.path.join(checkout, path)], check,
+                      environment={"SONDE_CHECK": "memory,race,init,sync"})
 
 
 SUITES = {"cuda-samples": cudaSamples, "llvm": llvmSuite, "polybench": polybench, "sanitizer": faults,

@@ -143,6 +143,17 @@ bool makePlan(const RunSettings& s, const std::string& spoolFolder, Plan* plan, 
     const std::string before = inherited("LD_LIBRARY_PATH");
     env["LD_LIBRARY_PATH"] = fmt::format("{}:{}{}{}", here.softgpu, here.libraries, before.empty() ? "" : ":", before);
   }
+  std::vector<std::string> checks;
+  for (const auto& [on, name] : {std::pair(s.memcheck, "memory"), std::pair(s.racecheck, "race"),
+                                 std::pair(s.initcheck, "init"), std::pair(s.synccheck, "sync")})
+    if (on) checks.emplace_back(name);
+  if (!plan->software && (!checks.empty() || s.fidelity)) {
+    *error =
+        "--memcheck, --racecheck, --initcheck, --synccheck and --fidelity need the software GPU (--device software)";
+    return false;
+  }
+  if (!checks.empty()) env["SONDE_CHECK"] = fmt::format("{}", fmt::join(checks, ","));
+  if (s.fidelity) env["SONDE_FIDELITY"] = "1";
   env["SONDE_SPOOL_DIR"] = spoolFolder;
   env["SONDE_CUPTI"] = cupti;
   env["SONDE_KINDS"] = fmt::format("{}", fmt::join(kinds, ","));

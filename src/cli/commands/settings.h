@@ -43,6 +43,8 @@ struct RunSettings {
   std::string trace = "cuda,nvtx,overhead";
   std::string profileFromStart = "on";
   std::string preload = "auto";
+  // What the software GPU looks for, and tells, besides running kernels.
+  bool memcheck = false, racecheck = false, initcheck = false, synccheck = false, fidelity = false;
   // Events and metrics.
   std::vector<std::string> events, metrics;
   bool queryEvents = false, queryMetrics = false, json = false;

@@ -14,6 +14,7 @@
 #include "softgpu/driver/module.h"
 #include "softgpu/driver/pool.h"
 #include "softgpu/driver/tools.h"
+#include "softgpu/exec/check.h"
 #include "softgpu/exec/faults.h"
 #include "softgpu/memory/allocator.h"
 #include "softgpu/memory/managed/managed_memory.h"
@@ -202,6 +203,14 @@ void moveBytes(const CopyPlan& p) {
   }
 }
 
+// For the check of uninitialized memory: `bytes` as the driver reaches them.
+void noteDeviceBytes(const std::byte* bytes, uint64_t count) {
+  const auto& space = memory::AddressSpace::get();
+  auto address = reinterpret_cast<uint64_t>(bytes);
+  if (!space.global.contains(address)) address -= static_cast<uint64_t>(space.deviceDelta);
+  if (space.global.contains(address)) exec::noteWritten(address, count);
+}
+
 void runCopyCommand(Stream& stream, Command& command) {
   const CopyPlan& p = command.copy;
   const uint64_t start = nowNs();
@@ -219,6 +228,9 @@ void runCopyCommand(Stream& stream, Command& command) {
   } else {
     moveBytes(p);
   }
+  if (exec::checks().init)
+    for (uint64_t z = 0; z < p.depth; z++)
+      for (uint64_t y = 0; y < p.height; y++) noteDeviceBytes(p.to + z * p.toSlice + y * p.toPitch, p.width);
   const uint64_t end = nowNs();
   if (!command.announced) return;
   tools::reportWork(describeCopy(stream, command, start, end));
@@ -241,6 +253,7 @@ void runSet(Stream& stream, Command& command) {
       fillRow<uint16_t>(row, p.value, p.width);
     else
       fillRow<uint32_t>(row, p.value, p.width);
+    if (exec::checks().init) noteDeviceBytes(row, p.width * p.elementBytes);
   }
   const uint64_t end = nowNs();
   if (!command.announced) return;

@@ -145,6 +145,10 @@ void Cta::start(uint64_t index, uint64_t* counters, uint32_t sm) {
     s.localLine = kLocalLines | ((place * warps + w) * (grid->localStride / 4) & (kLocalLines - 1));
     s.localTop = 0;
   }
+  if (checks().race) {
+    if (!shadow) shadow = std::make_unique<SharedShadow>();
+    shadow->begin(grid->sharedBytes);
+  }
   if (counters) {
     addCount(counters, RawCounter::blocks_launched, 1);
     addCount(counters, RawCounter::warps_launched, warps);
@@ -224,6 +228,7 @@ void Cta::reportDeadlock() {
 }
 
 void releaseBarrier(Cta& cta, Barrier& b) {
+  if (cta.shadow) cta.shadow->barrier();
   const auto id = static_cast<uint32_t>(&b - cta.barriers);
   for (uint32_t w = 0; w < cta.warps; ++w) {
     WarpControl& c = cta.control[w];
@@ -253,6 +258,7 @@ uint32_t arriveAtBarrier(WarpState* warp, uint32_t mask, uint32_t id, uint32_t c
     raiseFault(warp, kErrorIllegalInstruction, mask, count, "a barrier thread count that is not a multiple of 32");
   const uint32_t here = warp->initialMask;
   if (!cta.fibers) {  // the only warp
+    if (cta.shadow) cta.shadow->barrier();
     if (count > kLanes && kind != 1)
       raiseFault(warp, kErrorTimeout, mask, id, "a barrier that waits for more threads than the block has");
     return kind == 2   ? static_cast<uint32_t>(__builtin_popcount(votes & mask))

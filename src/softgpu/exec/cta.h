@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "softgpu/exec/check.h"
 #include "softgpu/exec/fiber.h"
 #include "softgpu/exec/grid.h"
 #include "softgpu/exec/warp_state.h"
@@ -51,6 +52,7 @@ struct Cta {
   std::vector<char> printBuffer;
   bool active = false;
   CacheLog cacheLog;
+  std::unique_ptr<SharedShadow> shadow;  // when races are looked for
 
   Cta();
   ~Cta();

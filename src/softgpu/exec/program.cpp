@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "platform/clock.h"
@@ -10,6 +12,7 @@
 #include "ptx/parser.h"
 #include "softgpu/exec/cta.h"
 #include "softgpu/exec/faults.h"
+#include "softgpu/exec/fidelity.h"
 #include "softgpu/exec/helpers.h"
 #include "softgpu/exec/program_impl.h"
 #include "softgpu/jit/codegen_tokens.h"
@@ -217,6 +220,11 @@ std::shared_ptr<const jit::CompiledKernel> ProgramImpl::compiled(uint32_t kernel
   }
   std::lock_guard lock(slot->mutex);
   if (!slot->code && slot->error.empty()) {
+    static const bool fidelity = [] {
+      const char* v = std::getenv("SONDE_FIDELITY");
+      return v && *v && *v != '0';
+    }();
+    if (fidelity) std::fprintf(stderr, "sonde: %s\n", fidelityReport(module_, kernelFunctions_[kernel]).c_str());
     jit::CompileRequest request{&module_, kernelFunctions_[kernel], level, hash_};
     const uint64_t start = platform::nowNs();
     jit::CompileResult made = jit::compileKernel(request, allHelpers());

@@ -19,7 +19,16 @@ using ptx::ScalarType;
 using ptx::StateSpace;
 
 namespace {
-uint32_t wordsOf(uint64_t bytes) { return static_cast<uint32_t>((bytes + 3) / 4); }
+
+// Component c of an argument or a result that is a vector of registers.
+Operand component(const Operand& o, unsigned c, unsigned count) {
+  if (count == 1) return o;
+  if (o.kind == Operand::Kind::vector) return o.elements.at(c);
+  Operand part = o;
+  part.component = static_cast<int8_t>(c);
+  return part;
+}
+
 }  // namespace
 
 FunctionCodegen::Cells* FunctionCodegen::cellsOf(const Operand& o, uint32_t* offset) {
@@ -156,8 +165,8 @@ void FunctionCodegen::emitCall(const Instruction& in) {
     unsupported(in, "more arguments than the callee declares");
 
   uint32_t argWords = 0, resultWords = 0;
-  for (const auto& p : *params) argWords += wordsOf(p.sizeBytes);
-  for (const auto& r : *returns) resultWords += wordsOf(r.sizeBytes);
+  for (const auto& p : *params) argWords += cellWords(p);
+  for (const auto& r : *returns) resultWords += cellWords(r);
   Value* args = entryAlloca(llvm::ArrayType::get(word, std::max(1u, argWords)), "args");
   Value* results = entryAlloca(llvm::ArrayType::get(word, std::max(1u, resultWords)), "results");
 
@@ -167,16 +176,16 @@ void FunctionCodegen::emitCall(const Instruction& in) {
     const ptx::Variable& p = (*params)[i];
     const Operand& o = in.callArgs[i];
     Cells to;
-    for (uint32_t w = 0; w < wordsOf(p.sizeBytes); ++w)
-      to.words.push_back(b.CreateConstInBoundsGEP1_32(word, args, at + w));
+    for (uint32_t w = 0; w < cellWords(p); ++w) to.words.push_back(b.CreateConstInBoundsGEP1_32(word, args, at + w));
     if (o.ref == Operand::Ref::localVar && function.variables[o.refId].space == StateSpace::param) {
       const Cells& from = varCells_[o.refId];
       for (size_t w = 0; w < to.words.size() && w < from.words.size(); ++w)
         b.CreateAlignedStore(b.CreateAlignedLoad(word, from.words[w], llvm::Align(64)), to.words[w], llvm::Align(64));
     } else {
-      writeCells(to, 0, source(o, p.type), scalarType(p.type));
+      for (unsigned c = 0; c < p.vector; ++c)
+        writeCells(to, c * registerWords(p) * 4, source(component(o, c, p.vector), p.type), scalarType(p.type));
     }
-    at += wordsOf(p.sizeBytes);
+    at += cellWords(p);
   }
 
   Value* active = effectMask();
@@ -231,7 +240,7 @@ void FunctionCodegen::emitCall(const Instruction& in) {
     const ptx::Variable& r = (*returns)[i];
     const Operand& o = in.callReturns[i];
     Cells from;
-    for (uint32_t w = 0; w < wordsOf(r.sizeBytes); ++w)
+    for (uint32_t w = 0; w < cellWords(r); ++w)
       from.words.push_back(b.CreateConstInBoundsGEP1_32(word, results, at + w));
     if (o.ref == Operand::Ref::localVar && function.variables[o.refId].space == StateSpace::param) {
       const Cells& to = varCells_[o.refId];
@@ -242,9 +251,10 @@ void FunctionCodegen::emitCall(const Instruction& in) {
         b.CreateAlignedStore(b.CreateSelect(sel, value, old), to.words[w], llvm::Align(64));
       }
     } else {
-      store(o, readCells(from, 0, scalarType(r.type)), r.type);
+      for (unsigned c = 0; c < r.vector; ++c)
+        store(component(o, c, r.vector), readCells(from, c * registerWords(r) * 4, scalarType(r.type)), r.type);
     }
-    at += wordsOf(r.sizeBytes);
+    at += cellWords(r);
   }
 }
 

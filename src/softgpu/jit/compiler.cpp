@@ -26,6 +26,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "softgpu/exec/check_options.h"
 #include "softgpu/jit/codegen.h"
 #include "softgpu/jit/object_cache.h"
 
@@ -226,7 +227,8 @@ CompileResult compileKernel(const CompileRequest& request, std::span<const Runti
   std::string key;
   if (!request.sourceHash.empty()) {
     const std::string level = std::to_string(static_cast<int>(request.level)) + "/" +
-                              std::to_string(exec::kAbiVersion) + (backend.features.canonicalNan ? "/n" : "");
+                              std::to_string(exec::kAbiVersion) + (backend.features.canonicalNan ? "/n" : "") +
+                              (exec::checks().any() ? "/c" : "");
     const std::string build = ObjectCache::buildIdentity();
     const std::string_view parts[] = {request.sourceHash, name, level, backend.cpu, backend.featureText, build};
     key = digest(parts);

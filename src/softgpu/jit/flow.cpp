@@ -42,6 +42,10 @@ bool observesOthers(const Instruction& in) {
 Flow::Flow(const ptx::Module& module, const ptx::Function& function, bool isKernel)
     : module_(module), function_(function), isKernel_(isKernel) {
   varying_.assign(function.registers.size() + 1, false);
+  // What comes from a caller and goes back to it in registers is one value for each lane.
+  for (const auto* list : {&function.params, &function.returns})
+    for (const ptx::Variable& v : *list)
+      if (v.regId != ptx::kNoId) varying_[v.regId] = true;
   buildBlocks();
   orderBlocks();
   liveness();
@@ -232,6 +236,9 @@ void Flow::liveness() {
         if (!k.test(r)) g.set(r);
       };
       forEachUse(in, use);
+      if (in.op == Opcode::ret)
+        for (const ptx::Variable& v : function_.returns)
+          if (v.regId != ptx::kNoId) use(v.regId);
       if (readsCarry(in)) use(registers - 1);
       if (in.guard.reg == ptx::kNoId) {
         forEachDef(in, [&](ptx::RegId r) { k.set(r); });

@@ -34,6 +34,8 @@ FunctionCodegen::FunctionCodegen(KernelCodegen& kernel, llvm::IRBuilder<>& build
   canonicalNan = kernel.features.canonicalNan;
   everRead_.assign(function.registers.size(), false);
   for (const Instruction& in : function.body) forEachUse(in, [&](ptx::RegId r) { everRead_[r] = true; });
+  for (const ptx::Variable& v : function.returns)
+    if (v.regId != ptx::kNoId) everRead_[v.regId] = true;
   k_.layout.mayYield |= flow_.mayYield;
   for (bool spins : flow_.spinHeader) k_.layout.spins |= spins;
 }
@@ -106,7 +108,7 @@ void FunctionCodegen::prologue() {
 
   // Parameters of functions and of calls are cells of 32-lane words.
   llvm::Type* word = llvm::FixedVectorType::get(b.getInt32Ty(), kWarpSize);
-  auto wordsOf = [](const ptx::Variable& v) { return static_cast<uint32_t>((v.sizeBytes + 3) / 4); };
+  auto wordsOf = [](const ptx::Variable& v) { return cellWords(v); };
   varCells_.resize(function.variables.size());
   for (size_t v = 0; v < function.variables.size(); ++v) {
     const ptx::Variable& var = function.variables[v];
@@ -136,8 +138,10 @@ void FunctionCodegen::prologue() {
     for (size_t p = 0; p < function.params.size(); ++p) {
       const ptx::Variable& var = function.params[p];
       if (var.space != ptx::StateSpace::reg || var.regId == ptx::kNoId) continue;
-      unsupported(function.body.empty() ? Instruction{} : function.body.front(),
-                  "parameters in registers are not built yet");
+      llvm::Type* element = scalarType(var.type);
+      for (unsigned c = 0; c < var.vector; ++c)
+        if (Value* slot = registers_[var.regId][c])
+          b.CreateStore(readCells(argCells_[p], c * registerWords(var) * 4, element), slot);
     }
 
   localFrame_ = localFrame(function, &localOffsets_);
@@ -372,6 +376,23 @@ void FunctionCodegen::emitIndexedBranch(uint32_t index, const Instruction& in) {
   enterChain(index);
 }
 
+// Results declared .reg: from their registers to the caller's words.
+void FunctionCodegen::storeReturns(Value* lanes) {
+  Value* const before = effect_;
+  effect_ = lanes;
+  for (size_t r = 0; r < function.returns.size(); ++r) {
+    const ptx::Variable& var = function.returns[r];
+    if (var.space != ptx::StateSpace::reg || var.regId == ptx::kNoId) continue;
+    for (unsigned c = 0; c < var.vector; ++c) {
+      if (!registers_[var.regId][c]) continue;
+      Value* v = loadRegister(var.regId, static_cast<int>(c));
+      writeCells(resultCells_[r], c * registerWords(var) * 4, v->getType()->isVectorTy() ? v : splat(v),
+                 scalarType(var.type));
+    }
+  }
+  effect_ = before;
+}
+
 void FunctionCodegen::emitLeave(uint32_t index, const Instruction& in) {
   const Block& block = flow_.blocks[index];
   auto leave = [&](Value* lanes) {
@@ -382,6 +403,7 @@ void FunctionCodegen::emitLeave(uint32_t index, const Instruction& in) {
     Value* live = b.CreateLoad(b.getInt32Ty(), live_);
     b.CreateStore(b.CreateAnd(live, b.CreateNot(lanes)), live_);
     if (in.op == Opcode::ret && !isKernel_) {
+      storeReturns(lanes);
       Value* back = b.CreateLoad(b.getInt32Ty(), returned_);
       b.CreateStore(b.CreateOr(back, lanes), returned_);
     }

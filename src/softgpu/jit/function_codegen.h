@@ -26,6 +26,13 @@ struct MemoryAccess {
   unsigned count = 1;  // elements of a vector access
 };
 
+// 32-bit words of a component of a parameter in registers, and of any parameter of a call.
+inline uint32_t registerWords(const ptx::Variable& v) { return (ptx::bitsOf(v.type) + 31) / 32; }
+inline uint32_t cellWords(const ptx::Variable& v) {
+  if (v.space == ptx::StateSpace::reg) return registerWords(v) * v.vector;
+  return static_cast<uint32_t>((v.sizeBytes + 3) / 4);
+}
+
 class FunctionCodegen final : public EmitContext {
  public:
   FunctionCodegen(KernelCodegen& kernel, llvm::IRBuilder<>& builder, uint32_t functionIndex, llvm::Function* target);
@@ -45,6 +52,7 @@ class FunctionCodegen final : public EmitContext {
   void emitTerminator(uint32_t index, const ptx::Instruction* last);
   void emitBranch(uint32_t index, const ptx::Instruction& in);
   void emitIndexedBranch(uint32_t index, const ptx::Instruction& in);
+  void storeReturns(llvm::Value* lanes);
   void emitLeave(uint32_t index, const ptx::Instruction& in);
   void jumpTo(uint32_t from, uint32_t to);
   void addPending(uint32_t block, llvm::Value* lanes);
@@ -91,6 +99,7 @@ class FunctionCodegen final : public EmitContext {
   void emitParamStore(const ptx::Instruction& in);
   MemoryAccess resolveAddress(const ptx::Instruction& in, const ptx::Operand& address, ptx::StateSpace space,
                               unsigned bytes, unsigned count);
+  void checkAccess(const ptx::Instruction& in, const MemoryAccess& access);
   llvm::Value* scalarInRange(const MemoryAccess& a, llvm::Value* address, unsigned bytes);
   llvm::Value* scalarPointer(const MemoryAccess& a, llvm::Value* address);
   llvm::Value* genericAddresses(const MemoryAccess& a);  // <32 x i64>, space-relative

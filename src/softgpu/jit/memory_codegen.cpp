@@ -7,6 +7,7 @@
 // finds out what to do about it. No lane outside the mask touches memory.
 #include <bit>
 
+#include "softgpu/exec/check_options.h"
 #include "softgpu/jit/function_codegen.h"
 
 namespace sonde::softgpu::jit {
@@ -98,7 +99,23 @@ MemoryAccess FunctionCodegen::resolveAddress(const Instruction& in, const Operan
                     a.uniform ? warpField(offsetof(WarpState, sharedBase), b.getInt64Ty(), "shared_base")
                               : splat(warpField(offsetof(WarpState, sharedBase), b.getInt64Ty(), "shared_base")));
   }
+  if (exec::checks().any()) checkAccess(in, a);
   return a;
+}
+
+// Tells the checks of an access before it happens.
+void FunctionCodegen::checkAccess(const Instruction& in, const MemoryAccess& a) {
+  using exec::CheckedAccess;
+  CheckedAccess kind = CheckedAccess::read;
+  if (in.op == Opcode::st || in.op == Opcode::stmatrix) kind = CheckedAccess::write;
+  if (in.op == Opcode::atom || in.op == Opcode::red) kind = CheckedAccess::atomic;
+  // Those with rules of their own, and copies with two addresses.
+  if (in.op != Opcode::ld && in.op != Opcode::ldu && in.op != Opcode::st && kind != CheckedAccess::atomic) return;
+  markPosition(in);
+  Value* row = spill(genericAddresses(a), 3);
+  b.CreateCall(
+      k_.helper("sonde_check", b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty()}),
+      {warp_, row, effectMask(), b.getInt32(exec::checkWord(static_cast<uint32_t>(a.space), kind, a.bytes * a.count))});
 }
 
 // One compare for range and alignment: rotating the low bits of the distance to

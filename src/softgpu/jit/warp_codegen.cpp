@@ -4,6 +4,7 @@
 // small instructions that are left over.
 #include <llvm/IR/IntrinsicsX86.h>
 
+#include "softgpu/exec/check_options.h"
 #include "softgpu/jit/function_codegen.h"
 
 namespace sonde::softgpu::jit {
@@ -228,6 +229,12 @@ void FunctionCodegen::emitBarrier(const Instruction& in) {
   }
   if (in.has(Mod::warp)) {  // orders memory; the lanes are together already
     compilerFence();
+    if (exec::checks().any()) {
+      lanes = kWarpSize;
+      Value* members = spill(source(in.operands[0], ScalarType::u32), 3);
+      b.CreateCall(k_.helper("sonde_check_syncwarp", b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getInt32Ty()}),
+                   {warp_, members, effectMask()});
+    }
     return;
   }
   // The operands are the same for all lanes that matter: take the first one's.
@@ -253,6 +260,10 @@ void FunctionCodegen::emitBarrier(const Instruction& in) {
   }
   // kind: 0 sync, 1 arrive, 2 popc, 3 and, 4 or
   const uint32_t kind = arrive ? 1 : !red ? 0 : in.has(Mod::popc) ? 2 : in.has(Mod::and_) ? 3 : 4;
+  if (exec::checks().any())
+    b.CreateCall(
+        k_.helper("sonde_check_barrier", b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getInt32Ty()}),
+        {warp_, effectMask(), b.CreateLoad(b.getInt32Ty(), live_), count});
   Value* r = b.CreateCall(
       k_.helper("sonde_barrier", b.getInt32Ty(),
                 {b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getInt32Ty(), b.getInt32Ty(), b.getInt32Ty()}),
