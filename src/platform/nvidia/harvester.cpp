@@ -166,6 +166,7 @@ void reportGraph(Context& context, const ListenerUse& use, Stream& s, GraphLaunc
     work.end = std::max(context.clock.toHost(end), work.start + 1);
     ends[node.endEvent] = work.end;
   }
+  for (const SondeWork& work : launch.works) s.lastReported = std::max(s.lastReported, work.end);
   if (use && use->workCompleted)
     for (const SondeWork& work : launch.works) use->workCompleted(use->self, &work);
 }
@@ -207,7 +208,7 @@ void report(Context& context, const std::vector<Batch>& batches, Batch& b) {
       if (known && !context.dead.load()) reportGraph(context, use, s, *item.graph.launch, from, end);
       finishGraphLaunch(item.graph.launch);
     }
-    s.lastReported = work.end;
+    s.lastReported = std::max(s.lastReported, work.end);
     work.submitted = std::min(item.returned, work.start);
     work.queued = std::min(item.called, work.submitted);
     if (use && use->workCompleted) use->workCompleted(use->self, &work);
