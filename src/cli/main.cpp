@@ -190,6 +190,11 @@ struct CommandLine {
                      "unified-memory, graph. With -e or -m the default is gpu")
             ->type_name("LIST")
             ->capture_default_str();
+    r.add_option("--unified-memory-profiling", run.unifiedMemory,
+                 "per-process-device: record page faults and migrations of managed memory, print where they come from "
+                 "and what would avoid them; off: do not")
+        ->check(CLI::IsMember({"per-process-device", "off"}))
+        ->capture_default_str();
     r.add_flag("--environment", run.environment, "Sample clocks, temperature, power and fan of the devices");
     r.add_option("--environment-ms", run.environmentMs, "How often")
         ->check(CLI::Range(1u, 3600000u))

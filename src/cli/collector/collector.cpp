@@ -2,6 +2,7 @@
 #include "cli/collector/collector.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -231,12 +232,52 @@ void Collector::enableKinds(bool on, bool things) {
         kind == CUPTI_ACTIVITY_KIND_DEVICE || kind == CUPTI_ACTIVITY_KIND_CONTEXT || kind == CUPTI_ACTIVITY_KIND_NAME;
     if (isThing != things) continue;
     const auto k = static_cast<CUpti_ActivityKind>(kind);
-    const CUptiResult r = on ? cupti_.enable(k) : cupti_.disable(k);
+    CUptiResult r = CUPTI_SUCCESS;
+    if (on && kind == CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER) r = chooseUnifiedMemoryCounters();
+    if (r == CUPTI_SUCCESS) r = on ? cupti_.enable(k) : cupti_.disable(k);
     if (r == CUPTI_SUCCESS || !on) continue;
     const char* why = nullptr;
     cupti_.getResultString(r, &why);
     note("activity kind " + std::to_string(kind) + " is not recorded: " + (why != nullptr ? why : "?"));
   }
+}
+
+// Every counter that the library has, on all devices.
+CUptiResult Collector::chooseUnifiedMemoryCounters() {
+  if (cupti_.configureUnifiedMemory == nullptr) return CUPTI_ERROR_NOT_SUPPORTED;
+  CUptiResult first = CUPTI_SUCCESS;
+  bool any = false;
+  for (uint32_t kind = 1; kind < CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_COUNT; kind++) {
+    CUpti_ActivityUnifiedMemoryCounterConfig config{};
+    config.scope = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_ALL_DEVICES;
+    config.kind = static_cast<CUpti_ActivityUnifiedMemoryCounterKind>(kind);
+    config.enable = 1;
+    const CUptiResult r = cupti_.configureUnifiedMemory(&config, 1);
+    any = any || r == CUPTI_SUCCESS;
+    if (first == CUPTI_SUCCESS) first = r;
+  }
+  return any ? CUPTI_SUCCESS : first;
+}
+
+// Files and their symbols are looked up by `sonde run`, which has time for it;
+// what is loaded where is known only here.
+void Collector::location(uint64_t pc) {
+  if (pc == 0) return;
+  {
+    std::lock_guard lock(locationsMutex_);
+    if (!locationsSeen_.insert(pc).second) return;
+  }
+  Dl_info info{};
+  struct link_map* map = nullptr;
+  if (dladdr1(reinterpret_cast<void*>(pc), &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0 ||
+      map == nullptr)
+    return;
+  char path[4096];
+  const char* module = ::realpath(map->l_name[0] != 0 ? map->l_name : "/proc/self/exe", path);
+  if (module == nullptr) module = info.dli_fname;
+  const spool::LocationEntry entry{pc, pc - map->l_addr, writer_.stringId(module), writer_.stringId(info.dli_sname)};
+  writer_.flushStrings();
+  writer_.block(spool::BlockType::Locations, &entry, sizeof entry);
 }
 
 void Collector::profilerSwitched(bool on) {
@@ -310,6 +351,12 @@ void Collector::completeBuffer(uint8_t* buffer, size_t validSize) {
     }
     for (const uint16_t offset : layout.pointers)
       if (offset != 0 && offset + sizeof(void*) <= size) std::memset(copy + offset, 0, sizeof(void*));
+    if (kind == CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER &&
+        size >= offsetof(CUpti_ActivityUnifiedMemoryCounter3, pad)) {
+      CUpti_ActivityUnifiedMemoryCounter3 r{};
+      std::memcpy(&r, bytes, size);
+      if (r.counterKind == CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_CPU_PAGE_FAULT_COUNT) location(r.value);
+    }
     if (kind == CUPTI_ACTIVITY_KIND_RUNTIME || kind == CUPTI_ACTIVITY_KIND_DRIVER)
       apiName(kind, reinterpret_cast<const CUpti_ActivityAPI*>(bytes)->cbid);
     count++;

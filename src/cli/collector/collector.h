@@ -18,6 +18,7 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,8 @@ class Collector {
   void writeProcess(const char* cuptiPath);
   void note(const std::string& text);
   void apiName(uint32_t kind, uint32_t cbid);
+  CUptiResult chooseUnifiedMemoryCounters();
+  void location(uint64_t pc);
   void takeDropped();
 
   CuptiFunctions cupti_;
@@ -80,6 +83,9 @@ class Collector {
 
   // Which API functions have their name in the spool; [1]: runtime.
   std::array<std::atomic<bool>, 4096> namesSeen_[2] = {};
+
+  std::mutex locationsMutex_;
+  std::set<uint64_t> locationsSeen_;  // instructions whose place is in the spool
 
   std::atomic<uint64_t> records_{0};
   std::atomic<uint64_t> dropped_{0};

@@ -37,6 +37,7 @@ bool CuptiFunctions::load(const char* path, std::string* error) {
   need("cuptiActivityGetNumDroppedRecords", getNumDroppedRecords);
   find(handle, "cuptiActivityFlushPeriod", flushPeriod);
   find(handle, "cuptiSetThreadIdType", setThreadIdType);
+  find(handle, "cuptiActivityConfigureUnifiedMemoryCounter", configureUnifiedMemory);
   find(handle, "cuptiSubscribe", subscribe);
   find(handle, "cuptiEnableCallback", enableCallback);
   find(handle, "cuptiEventGroupSetsCreate", eventGroupSetsCreate);

@@ -25,6 +25,7 @@ struct CuptiFunctions {
   // Not in every library: may be NULL.
   decltype(&::cuptiActivityFlushPeriod) flushPeriod = nullptr;
   decltype(&::cuptiSetThreadIdType) setThreadIdType = nullptr;
+  decltype(&::cuptiActivityConfigureUnifiedMemoryCounter) configureUnifiedMemory = nullptr;
   decltype(&::cuptiSubscribe) subscribe = nullptr;
   decltype(&::cuptiEnableCallback) enableCallback = nullptr;
   decltype(&::cuptiGetDeviceId) getDeviceId = nullptr;

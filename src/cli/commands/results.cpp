@@ -187,6 +187,9 @@ bool printReports(const Trace& trace, const ReportSettings& s, Console& console,
   if (usual && !counted)
     names = {"cuda_api_sum", "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum", "nvtx_sum"};
   if (usual && !trace.environment.empty()) names.emplace_back("environment_sum");
+  if (usual && !trace.unifiedMemory.empty())
+    names.insert(names.end(), {"um_profile_sum", "um_sum", "um_cpu_page_faults_sum", "um_gpu_page_faults_sum",
+                               "um_thrashing_sum", "um_advice"});
   const reports::TextStyle style{*reports::parseTimeUnit(s.units), console.resultColor(), console.resultWidth()};
   bool first = true;
   for (const std::string& name : names) {
@@ -197,8 +200,8 @@ bool printReports(const Trace& trace, const ReportSettings& s, Console& console,
       if (!first) console.result("\n");
       console.result(reports::renderCsv(table));
     } else if (table.rows.empty()) {
-      // The usual set says nothing of ranges that nobody made.
-      if (!(usual && name == "nvtx_sum"))
+      // The usual set says nothing of ranges that nobody made, nor of faults that were none.
+      if (!(usual && (name == "nvtx_sum" || (name.compare(0, 3, "um_") == 0 && name != "um_advice"))))
         console.result(
             fmt::format("{}** {} ({}): {}\n\n", first ? "\n" : "", table.title, table.name, table.emptyReason));
     } else {
@@ -261,6 +264,15 @@ void printLosses(const Trace& trace, bool csv, Console& console) {
     console.info(fmt::format("compiling kernels took {} of the {} spent in API calls (report overhead_sum)",
                              reports::formatTime(static_cast<double>(compilation), reports::TimeUnit::Auto),
                              reports::formatTime(static_cast<double>(calls), reports::TimeUnit::Auto)));
+  if (trace.unifiedMemory.empty())
+    for (const ApiCall& call : trace.apiCalls) {
+      const std::string name = reports::apiName(trace.text(call.name));
+      if (name != "cudaMallocManaged" && name != "cuMemAllocManaged") continue;
+      console.info(
+          "the application uses managed memory; --unified-memory-profiling per-process-device records its "
+          "page faults and transfers");
+      break;
+    }
   if (const uint64_t unfinished = trace.unfinished(); unfinished != 0)
     console.warning(fmt::format("{} kernels or copies had not finished when the application ended; they are left out",
                                 reports::formatCount(unfinished)));

@@ -16,6 +16,7 @@
 #include "cli/commands/counters.h"
 #include "cli/commands/installation.h"
 #include "cli/commands/launcher.h"
+#include "cli/commands/locations.h"
 #include "cli/commands/results.h"
 #include "cli/commands/settings.h"
 #include "cli/spool/reader.h"
@@ -131,6 +132,13 @@ bool makePlan(const RunSettings& s, const std::string& spoolFolder, Plan* plan, 
   std::vector<uint32_t> kinds;
   if (!kindsOf(s.trace, &kinds, error)) return false;
   if (s.environment) kinds.push_back(CUPTI_ACTIVITY_KIND_ENVIRONMENT);
+  const auto also = [&](uint32_t kind) {
+    if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
+  };
+  if (s.unifiedMemory != "off") {
+    also(CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER);
+    also(CUPTI_ACTIVITY_KIND_MEMORY2);  // what the addresses belong to
+  }
 
   plan->software = usesSoftware(s);
   auto& env = plan->environment;
@@ -317,6 +325,7 @@ int runCommand(RunSettings& s, Console& console) {
     return app.status;
   }
   if (counting) completeCounters(passes, libraries, catalogue, choice, console);
+  nameLocations(passes[0]);
   const std::vector<Spool>& spools = passes[0];
   Trace trace;
   if (!readSpools(spools, trace, console)) return app.status != 0 ? app.status : kOwnFailure;

@@ -49,6 +49,7 @@ struct RunSettings {
   std::vector<std::string> events, metrics;
   bool queryEvents = false, queryMetrics = false, json = false;
   std::string aggregateMode = "on", replayMode = "kernel", eventCollectionMode = "kernel";
+  std::string unifiedMemory = "off";  // or per-process-device
   bool environment = false;
   uint32_t environmentMs = 100;
   std::string lockClocks;   // base, boost; empty: as they are

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "cli/exports/exports.h"
+#include "cli/reports/um_analysis.h"
 
 namespace sonde::exports {
 namespace {
@@ -80,6 +81,24 @@ void writeChrome(const Trace& trace, const Options& options, const Sink& sink) {
                       pid, tid, micros(e.start - origin), micros(e.duration()), args));
     event(fmt::format(R"("ph":"f","bp":"e","cat":"launch","name":"launch","id":"{}.{}","pid":{},"tid":{},"ts":{})",
                       trace.processes[e.process].pid, e.correlation, pid, tid, micros(e.start - origin)));
+  }
+  // Each sort of event of managed memory has a row, below those of the contexts.
+  for (const UnifiedMemory& u : trace.unifiedMemory) {
+    const bool cpu = u.kind == reports::kUmCpuFault || reports::umOnCpu(u);
+    const uint64_t pid = cpu ? trace.processes[u.process].pid : gpuPid(u.process, reports::umDevice(u));
+    const uint64_t tid = 0xff000000ull + u.kind;
+    const std::string text(reports::unifiedMemoryKindName(u.kind));
+    if (named.insert({pid, tid}).second) name("thread_name", pid, tid, "Unified memory: " + text);
+    const std::string args =
+        fmt::format(R"("address":"0x{:x}","{}":{},"cause or access":"{}")", u.address,
+                    reports::isUmTransfer(u.kind) || u.kind == reports::kUmRemoteMap ? "bytes" : "value", u.value,
+                    reports::unifiedMemoryFlagsName(u.kind, u.flags));
+    const std::string common = fmt::format(R"("cat":"unified_memory","name":{},"pid":{},"tid":{},"ts":{})",
+                                           jsonString(text), pid, tid, micros(u.start - origin));
+    if (u.end != 0)
+      event(fmt::format(R"("ph":"X",{},"dur":{},"args":{{{}}})", common, micros(u.duration()), args));
+    else
+      event(fmt::format(R"("ph":"i","s":"t",{},"args":{{{}}})", common, args));
   }
   for (const NvtxRange& r : trace.ranges) {
     if (!r.closed) continue;

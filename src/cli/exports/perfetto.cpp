@@ -15,6 +15,7 @@
 #include "cli/exports/exports.h"
 #include "cli/exports/perfetto_fields.h"
 #include "cli/exports/proto_writer.h"
+#include "cli/exports/um_tracks.h"
 
 namespace sonde::exports {
 namespace {
@@ -82,6 +83,7 @@ class PerfettoWriter {
     environment();
     apiCalls();
     ranges();
+    unifiedMemory();
     losses();
   }
 
@@ -436,6 +438,11 @@ class PerfettoWriter {
     }
   }
 
+  static void annotate(ProtoWriter& event, const char* name, const std::string& value) {
+    ProtoWriter annotation;
+    annotation.text(pf::annotation::name, name).text(pf::annotation::stringValue, value);
+    event.message(pf::event::debugAnnotations, annotation);
+  }
   static void annotate(ProtoWriter& event, const char* name, uint64_t value) {
     ProtoWriter a;
     a.text(pf::annotation::name, name).varint(pf::annotation::uintValue, value);
@@ -543,6 +550,35 @@ class PerfettoWriter {
         }
       }
       nestedSlices(track, closed, describeRange);
+    }
+  }
+
+  void unifiedMemory() {
+    for (const UmTrack& t : umTracks(trace_)) {
+      const uint64_t track = childTrack(processTrack(t.process), t.name);
+      for (const UmSlice& s : t.slices) {
+        ProtoWriter event;
+        event.text(pf::event::categories, "unified_memory").text(pf::event::name, s.name);
+        for (const auto& [key, value] : s.numbers) annotate(event, key, value);
+        for (const auto& [key, value] : s.texts) annotate(event, key, value);
+        slice(s.end != 0 ? pf::event::kSliceBegin : pf::event::kInstant, s.start, track, event);
+        if (s.end != 0) slice(pf::event::kSliceEnd, s.end, track, {});
+      }
+    }
+    for (const UmLevel& l : umLevels(trace_)) {
+      ProtoWriter unit, descriptor;
+      unit.varint(pf::track::counterUnit, pf::track::kUnitBytes);
+      const uint64_t track = nextTrack_++;
+      descriptor.varint(pf::track::uuid, track)
+          .varint(pf::track::parentUuid, processTrack(l.process))
+          .text(pf::track::name, fmt::format("Unified memory: migrated to GPU {}", l.device))
+          .message(pf::track::counter, unit);
+      describe(descriptor);
+      for (const auto& [time, bytes] : l.values) {
+        ProtoWriter event;
+        event.integer(pf::event::counterValue, bytes);
+        slice(pf::event::kCounter, time, track, event);
+      }
     }
   }
 

@@ -30,14 +30,16 @@ namespace track {
 inline constexpr Field uuid = 1, name = 2, process = 3, thread = 4, parentUuid = 5, counter = 8, childOrdering = 11,
                        siblingOrderRank = 12;
 inline constexpr Field processPid = 1, processCmdline = 2, processName = 6;
+inline constexpr Field counterUnit = 3;
+inline constexpr uint64_t kUnitBytes = 3;
 inline constexpr Field threadPid = 1, threadTid = 2, threadName = 5;
 inline constexpr uint64_t kOrderExplicit = 3;
 }  // namespace track
 
 namespace event {
 inline constexpr Field debugAnnotations = 4, type = 9, nameIid = 10, trackUuid = 11, categories = 22, name = 23,
-                       gpuCorrelation = 3000, gpuApi = 3001;
-inline constexpr uint64_t kSliceBegin = 1, kSliceEnd = 2, kInstant = 3;
+                       counterValue = 30, gpuCorrelation = 3000, gpuApi = 3001;
+inline constexpr uint64_t kSliceBegin = 1, kSliceEnd = 2, kInstant = 3, kCounter = 4;
 inline constexpr Field correlationSubmissions = 1;
 inline constexpr uint64_t kApiCuda = 4;
 }  // namespace event

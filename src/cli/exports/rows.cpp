@@ -11,6 +11,7 @@
 
 #include "cli/exports/exports.h"
 #include "cli/reports/table.h"
+#include "cli/reports/um_analysis.h"
 
 namespace sonde::exports {
 namespace {
@@ -39,13 +40,16 @@ enum CsvColumn : size_t {
   kDestination,
   kResult,
   kName,
+  kAddress,  // of managed memory
+  kFaults,
+  kCause,  // of a transfer or map; the access of a fault
   kColumns
 };
 using CsvFields = std::array<std::string, kColumns>;
 constexpr std::array<const char*, kColumns> kCsvHeader = {
-    "Type",    "Start (ns)",  "End (ns)",    "Duration (ns)", "Pid",      "Tid",      "CorrId", "Device",
-    "Ctx",     "Strm",        "GrdX",        "GrdY",          "GrdZ",     "BlkX",     "BlkY",   "BlkZ",
-    "Reg/Trd", "StcSMem (B)", "DymSMem (B)", "Bytes",         "SrcMemKd", "DstMemKd", "Result", "Name"};
+    "Type",        "Start (ns)", "End (ns)", "Duration (ns)", "Pid",    "Tid",  "CorrId",  "Device",  "Ctx",
+    "Strm",        "GrdX",       "GrdY",     "GrdZ",          "BlkX",   "BlkY", "BlkZ",    "Reg/Trd", "StcSMem (B)",
+    "DymSMem (B)", "Bytes",      "SrcMemKd", "DstMemKd",      "Result", "Name", "Address", "Faults",  "Cause"};
 
 template <typename N>
 std::string number(N n) {
@@ -110,6 +114,29 @@ void writeCsv(const Trace& trace, const Options& options, const Sink& sink) {
     f[kTid] = number(r.threadId);
     f[kName] = reports::csvField(reports::rangeName(trace, r));
     rows.push_back({&r, 0, joined(f)});
+  }
+  for (const UnifiedMemory& u : trace.unifiedMemory) {
+    CsvFields f = head(trace, u, "unified_memory");
+    if (u.end == 0) f[kEnd] = f[kDuration] = "";
+    const bool sized =
+        reports::isUmTransfer(u.kind) || u.kind == reports::kUmThrashing || u.kind == reports::kUmRemoteMap;
+    const bool cpu = u.kind == reports::kUmCpuFault;
+    if (sized) f[kBytes] = number(u.value);
+    if (!cpu && !reports::umOnCpu(u)) f[kDevice] = number(reports::umDevice(u));
+    f[kAddress] = fmt::format("0x{:x}", u.address);
+    if (cpu || u.kind == reports::kUmGpuFault) f[kFaults] = number(cpu ? 1 : u.value);
+    f[kCause] = reports::unifiedMemoryFlagsName(u.kind, u.flags);
+    std::string name(reports::unifiedMemoryKindName(u.kind));
+    if (cpu) {
+      const std::string function = reports::umFunction(trace, u.process, u.value);
+      const std::string source = reports::umSource(trace, u.process, u.value);
+      name += " in " + (function.empty() ? reports::umPlace(trace, u.process, u.value) : function);
+      if (!source.empty()) name += " (" + source + ")";
+    } else if (u.kind == reports::kUmThrashing) {
+      name += " of " + reports::umContenders(u);
+    }
+    f[kName] = reports::csvField(name);
+    rows.push_back({&u, 3, joined(f)});
   }
   std::sort(rows.begin(), rows.end(), [](const CsvRow& a, const CsvRow& b) {
     return std::tie(a.event->start, a.order, a.event->process, a.event->record) <
@@ -223,6 +250,23 @@ void writeJson(const Trace& trace, const Options& options, const Sink& sink) {
                     times(l), l.device, l.context, l.correlation,
                     jsonString(reports::kernelName(trace.text(l.kernel), options.names)),
                     jsonString(trace.text(l.kernel)), values));
+  }
+  sink("]");
+  open("unified_memory");
+  for (const UnifiedMemory& u : trace.unifiedMemory) {
+    std::string more;
+    if (u.kind == reports::kUmCpuFault) {
+      const auto l = trace.locations.find({u.process, u.value});
+      if (l != trace.locations.end())
+        more = fmt::format(R"(,"module":{},"module_offset":{},"function":{},"source_file":{},"source_line":{})",
+                           jsonString(trace.text(l->second.module)), l->second.offset,
+                           jsonString(reports::demangle(trace.text(l->second.function))),
+                           jsonString(trace.text(l->second.file)), l->second.line);
+    }
+    row(fmt::format(
+        R"({},"kind":{},"name":"{}","value":{},"address":{},"source":{},"destination":{},"flags":{},"flags_name":"{}","processors":[{}]{})",
+        times(u), u.kind, reports::unifiedMemoryKindName(u.kind), u.value, u.address, u.srcId, u.dstId, u.flags,
+        reports::unifiedMemoryFlagsName(u.kind, u.flags), fmt::join(u.processors, ","), more));
   }
   sink("]");
   open("overheads");

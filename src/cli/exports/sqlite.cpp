@@ -7,6 +7,7 @@
 
 #include "cli/exports/exports.h"
 #include "cli/exports/sqlite_schema.h"
+#include "cli/reports/um_analysis.h"
 
 namespace sonde::exports {
 namespace {
@@ -182,7 +183,7 @@ class Filler {
 
   void others() {
     Insert range(db_, "nvtx_range", 10), overhead(db_, "overhead", 8), sync(db_, "synchronization", 10),
-        memory(db_, "memory_operation", 11), unified(db_, "unified_memory", 11);
+        memory(db_, "memory_operation", 11), unified(db_, "unified_memory", 19);
     int64_t id = 0;
     for (const NvtxRange& r : trace_.ranges) {
       constexpr const char* kStyles[] = {"PushPop", "StartEnd", "Mark"};
@@ -201,9 +202,20 @@ class Filler {
       memory(++id, m.process, m.start, reports::memoryOperationName(m.operation), m.kind, m.device, m.context, m.stream,
              m.correlation, m.address, m.bytes);
     id = 0;
-    for (const UnifiedMemory& u : trace_.unifiedMemory)
-      unified(++id, u.process, u.start, u.end, u.kind, reports::unifiedMemoryKindName(u.kind), u.value, u.address,
-              u.srcId, u.dstId, u.stream);
+    for (const UnifiedMemory& u : trace_.unifiedMemory) {
+      const auto at = trace_.locations.find({u.process, u.value});
+      const CodeLocation* l = u.kind == reports::kUmCpuFault && at != trace_.locations.end() ? &at->second : nullptr;
+      const auto name = [&](StringId CodeLocation::* field) {
+        return l != nullptr && l->*field != 0 ? std::optional(reports::demangle(trace_.text(l->*field))) : std::nullopt;
+      };
+      unified(++id, u.process, u.start, u.end != 0 ? std::optional(u.end) : std::nullopt, u.kind,
+              reports::unifiedMemoryKindName(u.kind), u.value, u.address, u.srcId, u.dstId, u.stream, u.flags,
+              reports::unifiedMemoryFlagsName(u.kind, u.flags),
+              u.kind == reports::kUmThrashing ? std::optional(reports::umContenders(u)) : std::nullopt,
+              name(&CodeLocation::module), l != nullptr ? std::optional(l->offset) : std::nullopt,
+              name(&CodeLocation::function), name(&CodeLocation::file),
+              l != nullptr && l->line != 0 ? std::optional(l->line) : std::nullopt);
+    }
   }
 
   Database& db_;

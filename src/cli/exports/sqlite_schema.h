@@ -71,7 +71,8 @@ CREATE TABLE memory_operation (
 CREATE TABLE unified_memory (
   id INTEGER PRIMARY KEY, process_id INTEGER NOT NULL REFERENCES process(id),
   start INTEGER NOT NULL, end INTEGER, kind INTEGER NOT NULL, name TEXT NOT NULL, value INTEGER, address INTEGER,
-  source_id INTEGER, destination_id INTEGER, stream_id INTEGER);
+  source_id INTEGER, destination_id INTEGER, stream_id INTEGER, flags INTEGER, flags_name TEXT, processors TEXT,
+  module TEXT, module_offset INTEGER, function TEXT, source_file TEXT, source_line INTEGER);
 )sql";
 
 inline constexpr const char* kSqliteViews = R"sql(
@@ -79,6 +80,16 @@ CREATE INDEX api_call_correlation ON api_call(process_id, correlation_id);
 CREATE INDEX kernel_correlation ON kernel(process_id, correlation_id);
 CREATE INDEX memcpy_correlation ON memcpy(process_id, correlation_id);
 CREATE INDEX memset_correlation ON memset(process_id, correlation_id);
+CREATE VIEW CUDA_UM_CPU_PAGE_FAULT_EVENTS AS
+  SELECT u.start - (SELECT value FROM meta WHERE key = 'origin') AS start, p.pid << 24 AS globalPid,
+    u.address AS address, u.value AS originalFaultPc, u.function AS CpuInstruction, u.module AS module,
+    u.module_offset AS unresolvedFaultPc, u.source_file AS sourceFile, u.source_line AS sourceLine
+  FROM unified_memory u JOIN process p ON p.id = u.process_id WHERE u.kind = 3;
+CREATE VIEW CUDA_UM_GPU_PAGE_FAULT_EVENTS AS
+  SELECT u.start - (SELECT value FROM meta WHERE key = 'origin') AS start,
+    u.end - (SELECT value FROM meta WHERE key = 'origin') AS end, p.pid << 24 AS globalPid, u.source_id AS deviceId,
+    u.address AS address, u.value AS numberOfPageFaults, u.flags AS faultAccessType
+  FROM unified_memory u JOIN process p ON p.id = u.process_id WHERE u.kind = 4;
 CREATE VIEW StringIds AS SELECT id, text AS value FROM string;
 CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS
   SELECT k.start - (SELECT value FROM meta WHERE key = 'origin') AS start,

@@ -30,6 +30,8 @@ std::string_view copyKindName(uint32_t copyKind);  // "Host-to-Device"
 std::string_view memoryKindName(uint32_t kind);    // "Pageable"
 std::string_view overheadKindName(uint32_t kind);  // "Driver compiler"
 std::string_view unifiedMemoryKindName(uint32_t kind);
+// Of flags, by kind: "read", "page fault" …; empty where they say nothing.
+std::string_view unifiedMemoryFlagsName(uint32_t kind, uint32_t flags);
 std::string_view synchronizationTypeName(uint32_t type);
 std::string_view memoryOperationName(uint32_t type);
 std::string_view activityKindName(uint32_t kind);  // "CONCURRENT_KERNEL"

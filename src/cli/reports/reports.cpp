@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <charconv>
 
 namespace sonde::reports {
 namespace {
@@ -28,6 +29,20 @@ constexpr std::array kReports = {
     Report{"cuda_counter_trace", "CUDA Event and Metric Trace", "events and metrics of each launch", counterTrace},
     Report{"environment_sum", "Clocks, Temperature and Power", "what --environment sampled, by device",
            environmentSummary},
+    Report{"um_profile_sum", "Unified Memory Profiling Result", "managed memory: transfers and faults, by device",
+           umProfileSummary},
+    Report{"um_sum", "Unified Memory Analysis Summary", "managed memory: transfers and faults, by page (rows=N)",
+           umSummary},
+    Report{"um_total_sum", "Unified Memory Totals Summary", "managed memory: totals", umTotalSummary},
+    Report{"um_cause_sum", "Unified Memory Transfers by Cause", "managed memory: why it was moved", umCauseSummary},
+    Report{"um_cpu_page_faults_sum", "Unified Memory CPU Page Faults Summary",
+           "managed memory: faults of the CPU, by instruction", umCpuFaultSummary},
+    Report{"um_gpu_page_faults_sum", "Unified Memory GPU Page Faults Summary",
+           "managed memory: faults of the devices, by kernel", umGpuFaultSummary},
+    Report{"um_thrashing_sum", "Unified Memory Thrashing Summary", "managed memory: regions that processors fight over",
+           umThrashingSummary},
+    Report{"um_advice", "Unified Memory Advice", "managed memory: what would avoid faults and transfers", umAdvice},
+    Report{"um_trace", "Unified Memory Trace", "managed memory: each fault, transfer and map in order", umTrace},
     Report{"overhead_sum", "Overhead Summary", "time that compilation, loading and profiling took", overheadSummary},
 };
 
@@ -43,11 +58,17 @@ bool makeReport(const std::string& nameAndArgument, const Trace& trace, const Op
   if (colon != std::string::npos) {
     const std::string argument = nameAndArgument.substr(colon + 1);
     const auto style = parseNameStyle(argument);
-    if (!style) {
-      *error = fmt::format("report {}: unknown argument '{}' (full, base and mangled exist)", name, argument);
+    uint64_t rows = 0;
+    const char* end = argument.data() + argument.size();
+    if (style) {
+      used.names = *style;
+    } else if (argument.compare(0, 5, "rows=") == 0 && argument.size() > 5 &&
+               std::from_chars(argument.data() + 5, end, rows).ptr == end) {
+      used.rows = rows;
+    } else {
+      *error = fmt::format("report {}: unknown argument '{}' (full, base, mangled and rows=N exist)", name, argument);
       return false;
     }
-    used.names = *style;
   }
   for (const Report& r : kReports) {
     if (r.name != name) continue;

@@ -20,6 +20,7 @@ struct Options {
   Pattern kernels;                 // keep only kernels whose full name matches somewhere
   std::set<uint32_t> devices;      // keep only GPU work of these; empty: all
   bool nestedDriverCalls = false;  // also those that the runtime made
+  uint64_t rows = 10;              // of reports that show only the first; 0: all
 };
 
 struct Report {
@@ -61,6 +62,17 @@ std::vector<std::string> throttleReasonNames(uint32_t reasons);
 Table eventSummary(const Trace&, const Options&);
 Table metricSummary(const Trace&, const Options&);
 Table counterTrace(const Trace&, const Options&);
+// unified_memory.cpp
+Table umProfileSummary(const Trace&, const Options&);
+Table umSummary(const Trace&, const Options&);
+Table umTotalSummary(const Trace&, const Options&);
+Table umCauseSummary(const Trace&, const Options&);
+Table umCpuFaultSummary(const Trace&, const Options&);
+Table umGpuFaultSummary(const Trace&, const Options&);
+Table umThrashingSummary(const Trace&, const Options&);
+Table umTrace(const Trace&, const Options&);
+// um_advice.cpp
+Table umAdvice(const Trace&, const Options&);
 // traces.cpp
 Table gpuTrace(const Trace&, const Options&);
 Table apiTrace(const Trace&, const Options&);

@@ -175,7 +175,41 @@ std::string csvField(std::string_view text) {
   return out + '"';
 }
 
+namespace {
+
+// Lines of at most `width` columns, broken at spaces.
+std::string paragraph(const std::string& text, size_t width) {
+  std::string out = " - ";
+  size_t column = 3;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(' ', at), text.size());
+    const std::string word = text.substr(at, end - at);
+    if (column > 3 && column + 1 + shownWidth(word) > width) {
+      out += "\n   ";
+      column = 3;
+    } else if (column > 3) {
+      out += ' ';
+      column++;
+    }
+    out += word;
+    column += shownWidth(word);
+    at = end + 1;
+  }
+  return out + "\n";
+}
+
+}  // namespace
+
 std::string renderText(const Table& t, const TextStyle& style) {
+  if (t.prose) {
+    const std::string headline = fmt::format("** {} ({})", t.title, t.name);
+    std::string out = (style.color ? "\x1b[1m" + headline + "\x1b[0m" : headline) + "\n\n";
+    for (const auto& row : t.rows) {
+      const auto* text = std::get_if<std::string>(&row.back());
+      out += paragraph(text != nullptr ? *text : std::string(), style.width != 0 ? std::max(style.width, 40u) : 100);
+    }
+    return out + "\n";
+  }
   const size_t columns = t.columns.size();
   std::vector<std::vector<std::string>> cells;
   std::vector<size_t> widths;

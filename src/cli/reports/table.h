@@ -48,6 +48,7 @@ struct Table {
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows;
   std::string emptyReason;  // said instead of the table when it has no rows
+  bool prose = false;       // as text: the last column alone, a paragraph for each row
 };
 
 enum class TimeUnit { Auto, Ns, Us, Ms, S };

@@ -237,6 +237,8 @@ bool Decoder::record(const unsigned char* data, size_t size) {
       auto e = event<UnifiedMemory>(r.start, r.end);
       e.kind = enumValue(r.counterKind);
       e.value = r.value, e.address = r.address, e.srcId = r.srcId, e.dstId = r.dstId, e.stream = r.streamId;
+      e.flags = r.flags;
+      std::copy(std::begin(r.processors), std::end(r.processors), e.processors);
       trace_.unifiedMemory.push_back(e);
       return true;
     }

@@ -23,6 +23,8 @@ class Decoder {
   bool records(std::span<const unsigned char> payload);
   bool counters(std::span<const unsigned char> payload);
   bool counterResults(std::span<const unsigned char> payload);
+  bool locations(std::span<const unsigned char> payload);
+  bool locationNames(std::span<const unsigned char> payload);
   // Gives API calls their names and closes the ranges left open.
   void finish();
 

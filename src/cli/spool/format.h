@@ -42,6 +42,8 @@ enum class BlockType : uint16_t {
   Skipped = 7,         // {u32 kind, u32 0, u64 count}: records of kinds that the collector does not keep
   Counters = 8,        // CounterHeader + CounterEntry …: event values of one kernel launch
   CounterResults = 9,  // JSON, written by `sonde run`: what the counters mean and the metrics made of them
+  Locations = 10,      // LocationEntry …: where instructions lie that records point to
+  LocationNames = 11,  // JSON, written by `sonde run`: functions and source lines of these
 };
 
 struct BlockHeader {
@@ -80,6 +82,14 @@ struct CounterEntry {
   uint64_t value;     // CUPTI_EVENT_OVERFLOW: more than the counter holds
 };
 static_assert(sizeof(CounterEntry) == 16);
+
+struct LocationEntry {
+  uint64_t pc;
+  uint64_t offset;  // in the module's file, as its symbols have it
+  uint32_t module;  // string id of the path
+  uint32_t symbol;  // string id of the exported symbol before it, or 0
+};
+static_assert(sizeof(LocationEntry) == 24);
 
 enum class EndReason : uint32_t { Exit = 0, Signal = 1, Exec = 2, QuickExit = 3 };
 

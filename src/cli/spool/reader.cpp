@@ -116,6 +116,8 @@ size_t readSection(Bytes data, size_t at, Trace& trace) {
         break;
       case BlockType::Counters: good = decoder.counters(payload); break;
       case BlockType::CounterResults: good = decoder.counterResults(payload); break;
+      case BlockType::Locations: good = decoder.locations(payload); break;
+      case BlockType::LocationNames: good = decoder.locationNames(payload); break;
       default: break;  // of a newer writer
     }
     if (!good) trace.processes[index].damagedBytes += block.payloadSize;

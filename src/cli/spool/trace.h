@@ -98,9 +98,19 @@ struct MemoryOperation : EventBase {  // start = end = the moment
 };
 
 struct UnifiedMemory : EventBase {
-  uint32_t kind = 0;
+  uint32_t kind = 0;  // CUpti_ActivityUnifiedMemoryCounterKind
   uint64_t value = 0, address = 0;
   uint32_t srcId = 0, dstId = 0, stream = 0;
+  uint32_t flags = 0;  // access type, cause or CUpti_ActivityFlag, by kind
+  uint64_t processors[5] = {};
+};
+
+// Where an instruction lies.
+struct CodeLocation {
+  StringId module = 0;  // path
+  uint64_t offset = 0;  // in it
+  StringId function = 0, file = 0;
+  uint32_t line = 0;  // 0: not known
 };
 
 // Clocks, temperature, power or fan of a device at one moment (start = end).
@@ -178,6 +188,7 @@ struct Trace {
   std::vector<Synchronization> synchronizations;
   std::vector<MemoryOperation> memoryOperations;
   std::vector<UnifiedMemory> unifiedMemory;
+  std::map<std::pair<uint32_t, uint64_t>, CodeLocation> locations;  // by process and program counter
   std::vector<EnvironmentSample> environment;
   std::vector<CountedLaunch> launches;
   std::map<std::pair<CounterKind, StringId>, CounterInfo> counterInfos;
