@@ -44,7 +44,9 @@ constexpr const char* kRunFooter =
 std::string reportNames() {
   std::string text = "Reports:\n";
   for (const auto& r : reports::allReports()) text += fmt::format("  {:<24} {}\n", r.name, r.description);
-  return text + "A name may carry :full, :base or :mangled, as in cuda_gpu_kern_sum:base.\n\n";
+  return text +
+         "A name may carry :full, :base or :mangled, as in cuda_gpu_kern_sum:base; um_sum:rows=N shows N "
+         "rows, 0 all.\n\n";
 }
 
 void addReportOptions(CLI::App& app, ReportSettings& s) {
