@@ -430,7 +430,8 @@ TEST(Csv, HasOneOrderAndTheSameColumnsInEachLine) {
   }
   EXPECT_EQ(lines[1],
             "runtime,1700000000000000000,1700000000000010000,10000,4242,4243,1,,,,,,,,,,,,,,,,0,cudaMalloc,,,");
-  EXPECT_EQ(lines[2], "nvtx_pushpop,1700000000000005000,1700000000000025000,20000,4242,4243,,,,,,,,,,,,,,,,,,io:load,,,");
+  EXPECT_EQ(lines[2],
+            "nvtx_pushpop,1700000000000005000,1700000000000025000,20000,4242,4243,,,,,,,,,,,,,,,,,,io:load,,,");
   EXPECT_EQ(lines[4],
             "memcpy,1700000000000030000,1700000000000130000,100000,4242,,2,0,1,7,,,,,,,,,,4000000,Pageable,Device,,["
             "CUDA memcpy Host-to-Device],,,");
