@@ -212,6 +212,9 @@ uint64_t allocate(uint64_t bytes) {
   return at;
 }
 
+// Beyond the levels there are: counts for each instruction.
+constexpr auto kSourceLevel = static_cast<CountLevel>(4);
+
 struct Bench {
   model::DeviceModel device;
   std::shared_ptr<Program> program;
@@ -249,8 +252,13 @@ struct Bench {
     r.block = block;
     r.params = params;
     r.device = &device;
-    r.count = level;
-    if (level != CountLevel::off) r.counters = &counters;
+    std::vector<InstructionCount> instructions;
+    if (level == kSourceLevel) {
+      r.instructions = &instructions;
+    } else {
+      r.count = level;
+      if (level != CountLevel::off) r.counters = &counters;
+    }
     const LaunchOutcome out = Engine::get().run(r);
     if (out.error) {
       std::fprintf(stderr, "%s\n", out.message.c_str());
@@ -324,14 +332,15 @@ void CppCollatz(benchmark::State& s) {
 }
 
 // Argument 0: plain, 2: counting requests, sectors and bank conflicts, 3: with
-// the cache model of the default device.
-BENCHMARK(Launch)->Arg(0)->Arg(2)->Arg(3)->Unit(benchmark::kMicrosecond);
-BENCHMARK(LaunchManyBlocks)->Arg(0)->Arg(2)->Arg(3)->Unit(benchmark::kMicrosecond)->UseRealTime();
-BENCHMARK(Vadd)->Arg(0)->Arg(2)->Arg(3)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK(Saxpy)->Arg(0)->Arg(2)->Arg(3)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK(Gather)->Arg(0)->Arg(2)->Arg(3)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK(Matmul)->Arg(0)->Arg(2)->Arg(3)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK(Collatz)->Arg(0)->Arg(2)->Arg(3)->Unit(benchmark::kMillisecond)->UseRealTime();
+// the cache model of the default device, 4: each instruction, as source-level
+// records need it.
+BENCHMARK(Launch)->Arg(0)->Arg(2)->Arg(3)->Arg(4)->Unit(benchmark::kMicrosecond);
+BENCHMARK(LaunchManyBlocks)->Arg(0)->Arg(2)->Arg(3)->Arg(4)->Unit(benchmark::kMicrosecond)->UseRealTime();
+BENCHMARK(Vadd)->Arg(0)->Arg(2)->Arg(3)->Arg(4)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(Saxpy)->Arg(0)->Arg(2)->Arg(3)->Arg(4)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(Gather)->Arg(0)->Arg(2)->Arg(3)->Arg(4)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(Matmul)->Arg(0)->Arg(2)->Arg(3)->Arg(4)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(Collatz)->Arg(0)->Arg(2)->Arg(3)->Arg(4)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(CppVadd)->Unit(benchmark::kMillisecond);
 BENCHMARK(CppSaxpy)->Unit(benchmark::kMillisecond);
 BENCHMARK(CppMatmul)->Unit(benchmark::kMillisecond);

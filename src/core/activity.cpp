@@ -6,6 +6,7 @@
 #include "core/delivery.h"
 #include "core/errors.h"
 #include "core/records.h"
+#include "core/source_level.h"
 #include "core/strings.h"
 
 namespace sonde::core {
@@ -42,6 +43,12 @@ Support supportOf(uint32_t kind) {
     case CUPTI_ACTIVITY_KIND_MEMORY_POOL:
     case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
     case CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER:
+    case CUPTI_ACTIVITY_KIND_PREEMPTION:
+    case CUPTI_ACTIVITY_KIND_SOURCE_LOCATOR:
+    case CUPTI_ACTIVITY_KIND_GLOBAL_ACCESS:
+    case CUPTI_ACTIVITY_KIND_SHARED_ACCESS:
+    case CUPTI_ACTIVITY_KIND_BRANCH:
+    case CUPTI_ACTIVITY_KIND_INSTRUCTION_EXECUTION:
     case CUPTI_ACTIVITY_KIND_JIT: return Support::kYes;
     case CUPTI_ACTIVITY_KIND_CDP_KERNEL: return Support::kFollowsAnother;
     case CUPTI_ACTIVITY_KIND_DEVICE_GRAPH_TRACE: return Support::kNoSuchKind;
@@ -247,6 +254,17 @@ CUptiResult enableKind(Client* client, uint32_t kind, CUcontext context, bool du
   if (const CUptiResult bad = checkKind(kind, true); bad != CUPTI_SUCCESS) return bad;
   const SondePlatform* platform = requirePlatform();
   if (platform == nullptr) return CUPTI_ERROR_UNKNOWN;
+  if ((isSourceLevelKind(kind) || kind == CUPTI_ACTIVITY_KIND_SOURCE_LOCATOR) && !platformCountsInstructions()) {
+    return fail(CUPTI_ERROR_NOT_SUPPORTED,
+                "activity kind %s needs a GPU that counts instructions; of those here only the software GPU does",
+                kindName(kind));
+  }
+  if (kind == CUPTI_ACTIVITY_KIND_PREEMPTION && !platformCountsInstructions()) {
+    return fail(
+        CUPTI_ERROR_NOT_SUPPORTED,
+        "activity kind PREEMPTION needs a GPU that tells of suspended blocks; of those here only the software GPU "
+        "does");
+  }
   if (context != nullptr) {
     setKindOfContext(*client, kind, context, true);
   } else {

@@ -387,6 +387,23 @@ void overhead(void*, const SondeOverhead* event) {
   });
 }
 
+void preempted(void*, const SondePreemption* event) {
+  ThreadState& thread = threadState();
+  forEachClient(wantedKinds[CUPTI_ACTIVITY_KIND_PREEMPTION].load(std::memory_order_relaxed), [&](Client& client) {
+    if (!client.kindOn(CUPTI_ACTIVITY_KIND_PREEMPTION, static_cast<CUcontext>(event->context))) return;
+    CUpti_ActivityPreemption record{};
+    record.kind = CUPTI_ACTIVITY_KIND_PREEMPTION;
+    record.preemptionKind =
+        event->restored != 0 ? CUPTI_ACTIVITY_PREEMPTION_KIND_RESTORE : CUPTI_ACTIVITY_PREEMPTION_KIND_SAVE;
+    record.timestamp = client.toClientTime(event->time);
+    record.gridId = static_cast<int64_t>(event->gridId);
+    record.blockX = event->block[0];
+    record.blockY = event->block[1];
+    record.blockZ = event->block[2];
+    client.append(thread, record);
+  });
+}
+
 void contextFailed(void*, SondeHandle, uint32_t, int32_t error, const char* message) {
   reportState(CUPTI_CBID_STATE_FATAL_ERROR, fromDriver(error), message);
 }
@@ -406,6 +423,7 @@ const SondeListener* listener() {
     l.workCompleted = workCompleted;
     l.unifiedMemory = [](void*, const SondeUnifiedMemory* event) { recordUnifiedMemory(*event); };
     l.contextFailed = contextFailed;
+    l.preempted = preempted;
     return l;
   }();
   return &instance;

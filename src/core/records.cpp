@@ -49,7 +49,8 @@ CUpti_ActivityKernel10 kernelRecord(const Client& client, const SondeWork& work,
       static_cast<CUpti_ActivityPartitionedGlobalCacheConfig>(work.partitionedCacheExecuted);
   r.start = client.toClientTime(work.start);
   r.end = client.toClientTime(work.end);
-  r.completed = r.end;
+  const bool hasCompleted = work.size >= offsetof(SondeWork, completed) + sizeof work.completed && work.completed != 0;
+  r.completed = hasCompleted && r.end != 0 ? client.toClientTime(work.completed) : r.end;
   r.deviceId = work.deviceId;
   r.contextId = work.contextUid;
   r.streamId = work.streamId;
@@ -95,8 +96,9 @@ CUpti_ActivityCdpKernel cdpKernelRecord(const Client& client, const SondeWork& w
   r.start = k.start;
   r.end = k.end;
   r.completed = k.completed;
-  r.queued = k.queued;
-  r.submitted = k.submitted;
+  // The device notes these whether latency times are enabled or not.
+  r.queued = client.toClientTime(work.queued);
+  r.submitted = client.toClientTime(work.submitted);
   r.deviceId = k.deviceId;
   r.contextId = k.contextId;
   r.streamId = k.streamId;

@@ -8,6 +8,7 @@
 #include "core/core.h"
 #include "core/delivery.h"
 #include "core/records.h"
+#include "core/source_level.h"
 #include "core/strings.h"
 
 namespace sonde::core {
@@ -139,6 +140,10 @@ bool hasRoom(uint64_t word) {
 
 void workEnqueued(void*, SondeWork* work) {
   uint64_t word = decide(*work, true);
+  if (work->kind == SONDE_WORK_KERNEL && platformCountsInstructions()) {
+    work->listenerWord2 = sourceLevelWanted(*work);
+    work->countInstructions = work->listenerWord2 != 0;
+  }
   if (hasRoom(word)) {
     const uint64_t number = nextNumber.fetch_add(1, std::memory_order_relaxed) % kNumberMask + 1;
     word |= number << kNumberShift;
@@ -161,7 +166,9 @@ void workCompleted(void*, const SondeWork* work) {
   const bool noted = work->size >= offsetof(SondeWork, listenerWord) + sizeof work->listenerWord &&
                      (work->listenerWord & kDecided) != 0;
   const uint64_t word = noted ? work->listenerWord & ~kDecided : decide(*work, false);
-  if ((word & kWantedMask) == 0) return;
+  const bool sourceLevel = noted && work->size >= sizeof *work && work->instructionCount != 0;
+  const uint64_t instructions = sourceLevel ? work->listenerWord2 : 0;
+  if ((word & kWantedMask) == 0 && instructions == 0) return;
   if (noted && word >> kNumberShift != 0 && !platformKeepsPending()) {
     const uint64_t number = word >> kNumberShift;
     Table& table = tableOf(number);
@@ -171,9 +178,12 @@ void workCompleted(void*, const SondeWork* work) {
   ThreadState& thread = threadState();
   for (uint32_t i = 0; i < kMaxClients; ++i) {
     const uint32_t how = (word >> (2 * i)) & 3;
+    const auto kinds = static_cast<uint32_t>(instructions >> (4 * i) & 15);
     Client& client = clients()[i];
-    if (how == kUnwanted || !client.inUse()) continue;
-    if (how == kUntimed) {
+    if ((how == kUnwanted && kinds == 0) || !client.inUse()) continue;
+    if (how == kUnwanted) {
+      // The kernel itself is not recorded.
+    } else if (how == kUntimed) {
       SondeWork untimed = *work;
       untimed.start = untimed.end = untimed.queued = untimed.submitted = 0;
       append(thread, client, untimed, false);
@@ -183,6 +193,7 @@ void workCompleted(void*, const SondeWork* work) {
         offerBuffer(client, thread);
       if (noted) returnRoom(client, *work);
     }
+    if (kinds != 0) appendSourceLevel(thread, client, *work, kinds);
     if (ThreadQueue* queue = thread.queue[i]) queue->ofDevice.store(true, std::memory_order_relaxed);
   }
 }

@@ -162,6 +162,26 @@ typedef enum SondeMemoryKind {
   SONDE_MEMORY_MANAGED_STATIC = 7,
 } SondeMemoryKind;
 
+/* What one instruction of a kernel did, summed over the grid. Only those that
+ * were executed. */
+typedef struct SondeInstructionCount {
+  uint32_t functionId; /* of the function that it stands in */
+  uint32_t pcOffset;   /* its place there */
+  const char* file;    /* NULL: not known */
+  uint32_t line;
+  uint32_t instructionClass; /* CUpti_ActivityInstructionClass */
+  uint32_t isBranch;
+  uint32_t access; /* 1 reads, 2 writes, 3 atomic with a result, 4 without, 5 copies from global to shared memory; 0: no
+                      access */
+  uint32_t accessBytes; /* of one thread */
+  uint32_t cached;      /* a load that L1 may serve */
+  uint64_t executed, threads, notPredicatedOff, diverged;
+  /* Requests that hit the space and their threads; transactions (32-byte
+   * sectors, passes over the banks), and the fewest that would do. */
+  uint64_t globalExecuted, globalThreads, globalTransactions, globalIdeal;
+  uint64_t sharedExecuted, sharedThreads, sharedTransactions, sharedIdeal;
+} SondeInstructionCount;
+
 typedef struct SondeWork {
   uint32_t size;
   uint32_t kind;          /* SondeWorkKind */
@@ -207,7 +227,27 @@ typedef struct SondeWork {
   /* For the listener alone: written in workEnqueued, handed back as it was in
    * workCompleted. 0 at workEnqueued and for work enqueued with no listener. */
   uint64_t listenerWord;
+  /* As listenerWord. */
+  uint64_t listenerWord2;
+  /* Kernels: set by the listener in workEnqueued. The kernel then runs while no
+   * other one of its context does, and is reported with its instructions, in
+   * the order of functions and places; they live until the call returns. */
+  uint32_t countInstructions;
+  uint32_t instructionSize; /* of one element */
+  const SondeInstructionCount* instructions;
+  uint64_t instructionCount;
+  uint64_t completed; /* a kernel and all that it launched; 0: at its end */
 } SondeWork;
+
+/* A block that waits for kernels it launched gave up its place, or has it again. */
+typedef struct SondePreemption {
+  uint32_t size;
+  uint32_t restored; /* 0: saved */
+  SondeHandle context;
+  uint64_t time;
+  uint64_t gridId;
+  uint32_t block[3];
+} SondePreemption;
 
 typedef enum SondeOverheadKind {
   SONDE_OVERHEAD_COMPILER = 1,       /* PTX to host code */
@@ -257,6 +297,8 @@ typedef struct SondeListener {
   void (*unifiedMemory)(void* self, const SondeUnifiedMemory* event);
   /* A sticky error made a context unusable. */
   void (*contextFailed)(void* self, SondeHandle context, uint32_t contextUid, int32_t error, const char* message);
+  /* On the thread that runs the block. */
+  void (*preempted)(void* self, const SondePreemption* event);
 } SondeListener;
 
 /* ---------------------------------------------------------- raw counters -- */
@@ -368,7 +410,7 @@ typedef struct SondePlatform {
    * the first one on, managed pages have a residence. NOT_SUPPORTED: the device
    * has no unified memory, or the user has switched its residence off. */
   int32_t (*unifiedMemoryConfigure)(uint32_t device, uint32_t kindMask);
-  /* Takes effect for functions loaded later. */
+  /* Not used: SondeWork::countInstructions asks for each kernel. */
   int32_t (*recordSourceLevel)(SondeHandle context, uint32_t what);
 
   /* Reports, on the calling thread, work that has finished by now and is not
@@ -387,6 +429,8 @@ typedef struct SondePlatform {
   int32_t (*clockReset)(uint32_t device);
   /* Why unifiedMemoryConfigure failed last, for people. May be NULL. */
   const char* (*unifiedMemoryFailure)(void);
+  /* 1: SondeWork::countInstructions is heeded. */
+  uint32_t countsInstructions;
 } SondePlatform;
 
 typedef enum SondeInterest {
@@ -402,6 +446,7 @@ typedef enum SondeInterest {
   SONDE_INTEREST_UNIFIED_MEMORY = 1u << 9,
   SONDE_INTEREST_LATENCY = 1u << 10, /* fill `queued` and `submitted` */
   SONDE_INTEREST_HOST_FUNCTION = 1u << 11,
+  SONDE_INTEREST_PREEMPTION = 1u << 12,
 } SondeInterest;
 
 /* Exported by the software driver. NULL: no such ABI version. */

@@ -50,6 +50,16 @@ TEST_F(ActivityRules, ACT_065_CdpKernelFollowsConcurrentKernel) {
   EXPECT_EQ(CUPTI_ERROR_NOT_COMPATIBLE, cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CDP_KERNEL));
 }
 
+TEST_F(ActivityRules, XV_002_SourceLevelKindsNeedAGpuThatCountsInstructions) {
+  for (auto kind : {CUPTI_ACTIVITY_KIND_SOURCE_LOCATOR, CUPTI_ACTIVITY_KIND_GLOBAL_ACCESS, CUPTI_ACTIVITY_KIND_BRANCH,
+                    CUPTI_ACTIVITY_KIND_INSTRUCTION_EXECUTION, CUPTI_ACTIVITY_KIND_SHARED_ACCESS}) {
+    EXPECT_EQ(CUPTI_ERROR_NOT_SUPPORTED, cuptiActivityEnable(kind));
+    const char* why = nullptr;
+    ASSERT_EQ(CUPTI_SUCCESS, cuptiGetErrorMessage(CUPTI_ERROR_NOT_SUPPORTED, &why));
+    EXPECT_NE(nullptr, std::strstr(why, "counts instructions")) << why;
+  }
+}
+
 TEST_F(ActivityRules, ACT_077_KindsAreOffAtFirstAndAddUp) {
   collector_.start();
   EXPECT_EQ(0u, apiRecords(collector_));

@@ -36,8 +36,28 @@ class CopyCounters : public testing::Test {
     device.l2.bytes = 65536;
     kernels_ = std::make_unique<Kernels>(warpKernel(body), device);
     kernels_->level = level;
+    kernels_->sourceLevel = true;
     const LaunchOutcome out = kernels_->run("k", {1}, {32}, memory_.address);
     ASSERT_EQ(out.error, 0) << out.message;
+    // What the single instructions did is what was counted.
+    uint64_t loads = 0, stores = 0, sectorsLoaded = 0, sectorsStored = 0, passes = 0, conflicts = 0;
+    for (const InstructionCount& i : kernels_->instructions) {
+      EXPECT_LE(i.global.ideal, i.global.transactions);
+      const bool store = i.access == 2;
+      if (i.access == 1 || i.access == 2 || i.access == 5) {
+        (store ? stores : loads) += i.global.executed;
+        (store ? sectorsStored : sectorsLoaded) += i.global.transactions;
+      }
+      if (i.access == 3 || i.access == 4) continue;
+      passes += i.shared.transactions;
+      conflicts += i.shared.transactions - i.shared.ideal;
+    }
+    EXPECT_EQ(loads, count(global_load_requests));
+    EXPECT_EQ(stores, count(global_store_requests));
+    EXPECT_EQ(sectorsLoaded, count(global_load_sectors));
+    EXPECT_EQ(sectorsStored, count(global_store_sectors));
+    EXPECT_EQ(passes, count(shared_load_wavefronts) + count(shared_store_wavefronts));
+    EXPECT_EQ(conflicts, count(shared_load_bank_conflicts) + count(shared_store_bank_conflicts));
   }
   uint64_t count(RawCounter c) const { return kernels_->counter(c); }
 

@@ -96,6 +96,7 @@ class Kernels {
     r.cooperative = cooperative;
     r.smClockMHz = smClockMHz;
     r.monitor = level == CountLevel::off ? nullptr : monitor;
+    r.instructions = sourceLevel ? &instructions : nullptr;
     r.print = [this](std::string_view s) { printed += s; };
     r.hostAddressAllowed = hostAllowed;
     return Engine::get().run(r);
@@ -115,6 +116,8 @@ class Kernels {
   uint32_t dynamicShared = 0;
   CountLevel level = CountLevel::off;
   CounterValues counters;
+  bool sourceLevel = false;
+  std::vector<InstructionCount> instructions;
   bool cooperative = false;
   std::string printed;
   std::function<bool(uint64_t, uint64_t)> hostAllowed;

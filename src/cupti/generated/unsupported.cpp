@@ -40,9 +40,6 @@ CUptiResult CUPTIAPI cuptiEnableCigMode(void) { return unsupported("cuptiEnableC
 CUptiResult CUPTIAPI cuptiGetGlobalCallbackState(void) { return unsupported("cuptiGetGlobalCallbackState"); }
 CUptiResult CUPTIAPI cuptiGetNumContexts(void) { return unsupported("cuptiGetNumContexts"); }
 CUptiResult CUPTIAPI cuptiGetRecommendedBufferSize(void) { return unsupported("cuptiGetRecommendedBufferSize"); }
-CUptiResult CUPTIAPI cuptiGetSassToSourceCorrelation(CUpti_GetSassToSourceCorrelationParams *pParams) {
-  return unsupported("cuptiGetSassToSourceCorrelation");
-}
 CUptiResult CUPTIAPI cuptiKernelReplaySubscribeUpdate(CUpti_KernelReplayUpdateFunc updateFunc, void *customData) {
   return unsupported("cuptiKernelReplaySubscribeUpdate");
 }

@@ -85,6 +85,10 @@ CUresult packParams(const exec::KernelInfo& info, void** kernelParams, void** ex
   return CUDA_SUCCESS;
 }
 
+CUresult checkLaunchShape(const Function& function, const LaunchShape& shape) {
+  return checkShape(shape, function, shape.cooperative);
+}
+
 CUresult prepareLaunch(Function& function, LaunchShape& shape) {
   const exec::KernelInfo& info = function.info();
   if (!shape.cluster.x && info.requiredCluster[0])

@@ -8,8 +8,8 @@
 
 #include "platform/clock.h"
 #include "softgpu/driver/copy.h"
-#include "softgpu/driver/counters.h"
 #include "softgpu/driver/driver.h"
+#include "softgpu/driver/kernel_run.h"
 #include "softgpu/driver/managed.h"
 #include "softgpu/driver/module.h"
 #include "softgpu/driver/pool.h"
@@ -33,67 +33,14 @@ void Command::recycle() {
   graphId = 0;
   graphNodeId = 0;
   queuedNs = submittedNs = 0;
-  listenerWord = 0;
+  listenerWord = listenerWord2 = 0;
+  countInstructions = false;
   announced = false;
 }
 
 namespace {
 
 using platform::nowNs;
-
-SondeWork workOf(Stream& stream, const Command& command, uint32_t kind, uint64_t start, uint64_t end) {
-  Context& context = *stream.context();
-  SondeWork w{};
-  w.size = sizeof w;
-  w.kind = kind;
-  w.correlationId = command.correlationId;
-  w.deviceId = context.device()->ordinal;
-  w.contextUid = context.uid();
-  w.streamId = stream.id();
-  w.context = context.handle();
-  w.queued = command.queuedNs;
-  w.submitted = command.submittedNs;
-  w.start = start;
-  w.end = end;
-  w.graphId = command.graphId;
-  w.graphNodeId = command.graphNodeId;
-  w.channelId = stream.id();
-  w.channelType = kind == SONDE_WORK_KERNEL ? 1 : 2;
-  w.listenerWord = command.listenerWord;
-  return w;
-}
-
-SondeWork describeKernel(Stream& stream, const Command& command, uint64_t start, uint64_t end) {
-  Context& context = *stream.context();
-  Function& function = *command.launch.function;
-  const exec::KernelInfo& info = function.info();
-  SondeWork w = workOf(stream, command, SONDE_WORK_KERNEL, start, end);
-  w.name = info.name.c_str();
-  w.moduleId = function.module()->id();
-  w.functionId = function.id();
-  w.gridId = command.gridId;
-  const auto& l = command.launch;
-  const uint32_t grid[3] = {l.grid.x, l.grid.y, l.grid.z}, block[3] = {l.block.x, l.block.y, l.block.z},
-                 cluster[3] = {l.cluster.x, l.cluster.y, l.cluster.z};
-  std::memcpy(w.grid, grid, sizeof grid);
-  std::memcpy(w.block, block, sizeof block);
-  std::memcpy(w.cluster, cluster, sizeof cluster);
-  w.registersPerThread = info.registersPerThread;
-  w.staticSharedMemory = info.staticSharedBytes;
-  w.dynamicSharedMemory = l.dynamicShared;
-  const auto& model = context.device()->model;
-  w.sharedMemoryExecuted = info.staticSharedBytes + l.dynamicShared + model.sharedReservedPerBlock;
-  w.localMemoryPerThread = info.localBytesPerThread;
-  w.localMemoryTotal = uint64_t{info.localBytesPerThread} * model.smCount * model.maxWarpsPerSm * 32;
-  const int requested = function.cacheConfig.load();
-  w.cacheConfigRequested = w.cacheConfigExecuted =
-      static_cast<uint32_t>(requested ? requested : static_cast<int>(context.cacheConfig.load()));
-  w.sharedMemoryConfig = 1;
-  w.sharedMemoryCarveoutRequested = static_cast<uint32_t>(function.carveout.load());
-  w.launchType = l.cooperative ? 1 : 0;
-  w.priority = l.priority;
-  return w;
-}
 
 SondeWork describeCopy(Stream& stream, const Command& command, uint64_t start, uint64_t end) {
   const CopyPlan& p = command.copy;
@@ -119,76 +66,6 @@ SondeWork describeSet(Stream& stream, const Command& command, uint64_t start, ui
   w.dstMemoryKind = p.kind;
   w.isAsync = p.async;
   return w;
-}
-
-void print(std::string_view line) { std::fwrite(line.data(), 1, line.size(), stdout); }
-
-bool hostAllowed(uint64_t address, uint64_t bytes) { return memory::Allocator::get().hostRangeAllowed(address, bytes); }
-
-void runKernel(Stream& stream, Command& command) {
-  Context& context = *stream.context();
-  Function& function = *command.launch.function;
-  exec::LaunchRequest request;
-  request.program = &function.module()->program();
-  request.kernel = function.index();
-  request.grid = command.launch.grid;
-  request.block = command.launch.block;
-  request.cluster = command.launch.cluster;
-  request.dynamicSharedBytes = command.launch.dynamicShared;
-  request.params = command.launch.params.view();
-  request.gridId = command.gridId;
-  request.cooperative = command.launch.cooperative;
-  // Read as zero when made; nobody but the kernel's grid barrier uses it.
-  memory::Allocation workspace;
-  if (request.cooperative) {
-    workspace.bytes = 8;
-    workspace.kind = memory::Kind::device;
-    workspace.device = context.device()->ordinal;
-    if (memory::Allocator::get().allocate(workspace) != memory::AllocError::none) {
-      context.fail(CUDA_ERROR_OUT_OF_MEMORY, "no memory for the barrier of a cooperative launch");
-      return;
-    }
-    request.gridWorkspace = workspace.address;
-  }
-  request.device = &context.device()->model;
-  request.deviceOrdinal = context.device()->ordinal;
-  request.smClockMHz = context.device()->smClockMHz(nowNs());
-  {
-    std::lock_guard lock(context.objects);
-    request.heapBytes = context.limits[CU_LIMIT_MALLOC_HEAP_SIZE];
-    request.printfBytes = context.limits[CU_LIMIT_PRINTF_FIFO_SIZE];
-    request.stackBytes = context.limits[CU_LIMIT_STACK_SIZE];
-  }
-  request.print = print;
-  if (memory::Allocator::get().anyRegistered()) request.hostAddressAllowed = hostAllowed;
-
-  exec::CounterValues values;
-  exec::CounterMonitor monitor;
-  std::unique_lock<std::mutex> alone;
-  const auto level = static_cast<exec::CountLevel>(context.countLevel.load(std::memory_order_acquire));
-  if (level != exec::CountLevel::off) {
-    if (context.counters->mode == SONDE_COUNTER_MODE_KERNEL) alone = std::unique_lock(context.counters->oneKernel);
-    countKernelStart(context, monitor);
-    request.count = level;
-    request.counters = &values;
-    request.monitor = &monitor;
-  } else {
-    context.counters->kernels.fetch_add(1, std::memory_order_relaxed);
-  }
-  const uint64_t start = nowNs();
-  context.device()->clocks->workStarted(start);
-  const exec::LaunchOutcome outcome = exec::Engine::get().run(request);
-  const uint64_t end = nowNs();
-  if (request.gridWorkspace) memory::Allocator::get().release(request.gridWorkspace);
-  context.device()->clocks->workDone(end);
-  if (level != exec::CountLevel::off) addCounters(context, values, monitor);
-  if (alone) alone.unlock();
-  if (outcome.error) context.fail(static_cast<CUresult>(outcome.error), outcome.message);
-
-  if (!command.announced) return;
-  SondeWork w = describeKernel(stream, command, start, end);
-  w.status = static_cast<uint32_t>(outcome.error);
-  tools::reportWork(w);
 }
 
 void moveBytes(const CopyPlan& p) {
@@ -356,6 +233,8 @@ void announce(Stream& stream, Command& command) {
   tools::reportWorkEnqueued(w);
   command.announced = true;  // interest counts at the enqueueing
   command.listenerWord = w.listenerWord;
+  command.listenerWord2 = w.listenerWord2;
+  command.countInstructions = command.kind == CommandKind::kernel && w.countInstructions != 0;
 }
 
 void execute(Stream& stream, Command& command) {

@@ -14,6 +14,8 @@ struct LaunchShape {
 
 // Copies the parameters of a launch into the kernel's packed form.
 CUresult packParams(const exec::KernelInfo& info, void** kernelParams, void** extra, ParamBuffer& params);
+// Checks the shape of a launch against the function and the device.
+CUresult checkLaunchShape(const Function& function, const LaunchShape& shape);
 // Checks a launch against the function and the device, and has its code made.
 CUresult prepareLaunch(Function& function, LaunchShape& shape);
 CUresult launch(CUfunction function, const LaunchShape& shape, CUstream stream, void** kernelParams, void** extra);

@@ -48,10 +48,10 @@ Function::~Function() = default;
 
 const exec::KernelInfo& Function::info() const { return module_->program().kernels()[index_]; }
 
-CUresult Function::load(exec::CountLevel level) {
-  const auto bit = static_cast<uint8_t>(1u << static_cast<unsigned>(level));
+CUresult Function::load(exec::CountLevel level, bool sourceLevel, uint32_t correlation) {
+  const auto bit = static_cast<uint8_t>(1u << (static_cast<unsigned>(level) + (sourceLevel ? 4 : 0)));
   if (loaded_.load(std::memory_order_acquire) & bit) return CUDA_SUCCESS;
-  const exec::CompileInfo compiled = exec::Engine::get().compile(module_->program(), index_, level);
+  const exec::CompileInfo compiled = exec::Engine::get().compile(module_->program(), index_, level, sourceLevel);
   Context& context = *module_->context();
   if (compiled.error) {
     say("kernel " + info().name + ": " + compiled.message);
@@ -64,7 +64,7 @@ CUresult Function::load(exec::CountLevel level) {
     o.kind = SONDE_OVERHEAD_COMPILER;
     o.start = compiled.startNs;
     o.end = compiled.endNs;
-    o.correlationId = currentCorrelation();
+    o.correlationId = correlation ? correlation : currentCorrelation();
     o.contextUid = context.uid();
     o.deviceId = context.device()->ordinal;
     o.what = info().name.c_str();
@@ -72,21 +72,24 @@ CUresult Function::load(exec::CountLevel level) {
     o.bytes = compiled.ptxBytes;
     tools::reportOverhead(o);
   }
-  if (!before && tools::wants(SONDE_INTEREST_RESOURCE)) {
-    SondeResource r{};
-    r.size = sizeof r;
-    r.event = SONDE_RESOURCE_FUNCTION_LOADED;
-    r.context = context.handle();
-    r.contextUid = context.uid();
-    r.deviceId = context.device()->ordinal;
-    r.handle = handle();
-    r.id = id_;
-    r.name = info().name.c_str();
-    r.moduleId = module_->id();
-    r.functionIndex = index_;
-    tools::reportResource(r);
-  }
+  if (!before && tools::wants(SONDE_INTEREST_RESOURCE)) tools::reportResource(describe());
   return CUDA_SUCCESS;
+}
+
+SondeResource Function::describe() const {
+  Context& context = *module_->context();
+  SondeResource r{};
+  r.size = sizeof r;
+  r.event = SONDE_RESOURCE_FUNCTION_LOADED;
+  r.context = context.handle();
+  r.contextUid = context.uid();
+  r.deviceId = context.device()->ordinal;
+  r.handle = handle();
+  r.id = id_;
+  r.name = info().name.c_str();
+  r.moduleId = module_->id();
+  r.functionIndex = index_;
+  return r;
 }
 
 // ----------------------------------------------------------------- module --
@@ -96,7 +99,8 @@ Module::Module(Context* context, std::shared_ptr<exec::Program> program, std::st
       context_(context),
       program_(std::move(program)),
       image_(std::move(image)),
-      id_(moduleIds.fetch_add(1) + 1) {
+      id_(moduleIds.fetch_add(1) + 1),
+      ptxName_("module_" + std::to_string(id_) + ".ptx") {
   functions_.resize(program_->kernels().size());
   for (uint32_t i = 0; i < functions_.size(); i++) kernelsByName_[program_->kernels()[i].name] = i;
   for (uint32_t i = 0; i < program_->globals().size(); i++) globalsByName_[program_->globals()[i].name] = i;
@@ -111,6 +115,51 @@ Ref<Function> Module::function(uint32_t index) {
     HandleTable::publish(f.get());
   }
   return f;
+}
+
+std::vector<Ref<Function>> Module::loadedFunctions() {
+  std::vector<Ref<Function>> found;
+  std::lock_guard lock(mutex_);
+  for (const Ref<Function>& f : functions_)
+    if (f && f->loaded()) found.push_back(f);
+  return found;
+}
+
+uint32_t Module::functionIdOf(uint32_t number) {
+  const auto kernels = static_cast<uint32_t>(program_->kernels().size());
+  const uint32_t kernel = program_->kernelOf(number);
+  if (kernel < kernels) return function(kernel)->id();
+  uint32_t id;
+  {
+    std::lock_guard lock(mutex_);
+    auto [it, fresh] = deviceFunctionIds_.try_emplace(number, 0);
+    if (!fresh) return it->second;
+    id = it->second = functionIds.fetch_add(1) + 1;
+  }
+  if (tools::wants(SONDE_INTEREST_RESOURCE)) tools::reportResource(describeDeviceFunction(number, id));
+  return id;
+}
+
+SondeResource Module::describeDeviceFunction(uint32_t number, uint32_t id) const {
+  SondeResource r{};
+  r.size = sizeof r;
+  r.event = SONDE_RESOURCE_FUNCTION_LOADED;
+  r.context = context_->handle();
+  r.contextUid = context_->uid();
+  r.deviceId = context_->device()->ordinal;
+  r.id = id;
+  r.name = program_->functionName(number).data();  // of a std::string
+  r.moduleId = id_;
+  r.functionIndex = static_cast<uint32_t>(program_->kernels().size()) + number;
+  return r;
+}
+
+std::vector<SondeResource> Module::describeFunctions() {
+  std::vector<SondeResource> out;
+  for (const Ref<Function>& f : loadedFunctions()) out.push_back(f->describe());
+  std::lock_guard lock(mutex_);
+  for (const auto& [number, id] : deviceFunctionIds_) out.push_back(describeDeviceFunction(number, id));
+  return out;
 }
 
 Ref<Function> Module::function(const std::string& name) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "platform/tools_api.h"
 #include "softgpu/driver/driver.h"
 #include "softgpu/exec/engine.h"
 
@@ -29,8 +30,10 @@ class Function final : public Object {
   uint32_t id() const { return id_; }
   const exec::KernelInfo& info() const;
   // Makes the code for this level; reports what that cost. The error of a
-  // kernel that cannot be compiled comes back each time.
-  CUresult load(exec::CountLevel level);
+  // kernel that cannot be compiled comes back each time. correlation 0: that of
+  // the running API call.
+  CUresult load(exec::CountLevel level, bool sourceLevel = false, uint32_t correlation = 0);
+  SondeResource describe() const;
   bool loaded() const { return loaded_.load(std::memory_order_acquire) != 0; }
 
   std::atomic<uint32_t> maxDynamicShared{0};
@@ -47,7 +50,7 @@ class Function final : public Object {
  private:
   Ref<Module> module_;
   const uint32_t index_, id_;
-  std::atomic<uint8_t> loaded_{0};  // bit per CountLevel
+  std::atomic<uint8_t> loaded_{0};  // bit per CountLevel; 4 higher with source-level counting
 };
 
 class Module final : public Object {
@@ -62,6 +65,13 @@ class Module final : public Object {
   const std::string& image() const { return image_; }
   Ref<Function> function(const std::string& name);
   Ref<Function> function(uint32_t index);
+  // Functions that were reported as loaded, or would have been.
+  std::vector<SondeResource> describeFunctions();
+  // The id of any function, by its number in the program (InstructionCount). One
+  // that is not a kernel is reported as loaded when it is first asked for.
+  uint32_t functionIdOf(uint32_t function);
+  // For records of instructions without a source line: the PTX text's name.
+  const char* ptxName() const { return ptxName_.c_str(); }
   // The variable's address; false when there is none of that name.
   bool global(const std::string& name, uint64_t& address, uint64_t& bytes, bool* managed = nullptr) const;
   // Gives the variables their places.
@@ -69,12 +79,16 @@ class Module final : public Object {
   void release();
 
  private:
+  std::vector<Ref<Function>> loadedFunctions();
+  SondeResource describeDeviceFunction(uint32_t number, uint32_t id) const;
   Ref<Context> context_;
   std::shared_ptr<exec::Program> program_;
   const std::string image_;
   const uint32_t id_;
+  const std::string ptxName_;
   std::mutex mutex_;
   std::vector<Ref<Function>> functions_;
+  std::map<uint32_t, uint32_t> deviceFunctionIds_;
   std::map<std::string, uint32_t> kernelsByName_, globalsByName_;
   std::vector<uint64_t> addresses_;
   std::vector<uint64_t> allocations_;

@@ -173,6 +173,7 @@ void enumerate(void (*visit)(void* self, const SondeResource* resource), void* s
       s.image = m->image().c_str();
       s.imageSize = m->image().size();
       visit(self, &s);
+      for (const SondeResource& f : m->describeFunctions()) visit(self, &f);
     }
   }
 }
@@ -438,6 +439,7 @@ const SondePlatform thePlatform = [] {
   p.autoBoost = autoBoost;
   p.unifiedMemoryConfigure = unifiedMemoryConfigure;
   p.collect = managed::drain;
+  p.countsInstructions = 1;
   return p;
 }();
 

@@ -53,6 +53,7 @@ void reportResource(const SondeResource& event) { SONDE_TELL(resource, &event); 
 void reportSync(const SondeSync& event) { SONDE_TELL(synchronized, &event); }
 void reportOverhead(const SondeOverhead& event) { SONDE_TELL(overhead, &event); }
 
+void reportPreemption(const SondePreemption& event) { SONDE_TELL(preempted, &event); }
 void reportUnifiedMemory(const SondeUnifiedMemory& event) { SONDE_TELL(unifiedMemory, &event); }
 
 void reportContextFailed(void* context, uint32_t uid, int32_t error, const char* message) {

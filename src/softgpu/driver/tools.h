@@ -30,6 +30,7 @@ void reportWorkEnqueued(SondeWork& work);
 void reportResource(const SondeResource& event);
 void reportSync(const SondeSync& event);
 void reportOverhead(const SondeOverhead& event);
+void reportPreemption(const SondePreemption& event);
 void reportUnifiedMemory(const SondeUnifiedMemory& event);
 void reportContextFailed(void* context, uint32_t uid, int32_t error, const char* message);
 

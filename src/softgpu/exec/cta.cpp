@@ -154,6 +154,8 @@ void Cta::start(uint64_t index, uint64_t* counters, uint32_t sm) {
     addCount(counters, RawCounter::warps_launched, warps);
     addCount(counters, RawCounter::threads_launched, grid->threadsPerBlock);
   }
+  threadErrors.clear();
+  deviceCalls = 0;
   if (!fibers) return;
   for (Barrier& b : barriers) b = {};
   for (uint32_t w = 0; w < warps; ++w) {
@@ -199,10 +201,17 @@ Cta::Step Cta::stepFibers() {
   }
   if (dead || liveWarps == 0) return Step::finished;
   if (!runnable) {
+    for (uint32_t w = 0; w < warps; ++w)
+      if (control[w].status == WarpStatus::atChildren) return Step::waiting;
     reportDeadlock();
     return Step::finished;
   }
   return progressed ? Step::progressed : Step::idle;
+}
+
+void Cta::resume() {
+  for (uint32_t w = 0; w < warps; ++w)
+    if (control[w].status == WarpStatus::atChildren) control[w].status = WarpStatus::ready;
 }
 
 void Cta::reportDeadlock() {
@@ -249,6 +258,14 @@ void yieldWarp(WarpState* warp) {
   WarpControl& c = cta.control[warp->warpid];
   c.status = WarpStatus::yielded;
   switchFiber(c.fiber, cta.scheduler);
+}
+
+void waitForChildren(WarpState* warp) {
+  Cta& cta = *warp->cta;
+  WarpControl& c = cta.control[warp->warpid];
+  c.status = WarpStatus::atChildren;
+  switchFiber(c.fiber, cta.scheduler);
+  if (cta.grid->failed.load(std::memory_order_relaxed)) leaveWarp(warp);
 }
 
 uint32_t arriveAtBarrier(WarpState* warp, uint32_t mask, uint32_t id, uint32_t count, uint32_t kind, uint32_t votes) {

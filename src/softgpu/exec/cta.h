@@ -19,7 +19,7 @@ namespace sonde::softgpu::exec {
 
 inline constexpr uint32_t kBarriers = 16;
 
-enum class WarpStatus : uint8_t { ready, yielded, atBarrier, done };
+enum class WarpStatus : uint8_t { ready, yielded, atBarrier, atChildren, done };
 
 struct Barrier {
   uint32_t arrivedThreads = 0;
@@ -53,6 +53,9 @@ struct Cta {
   bool active = false;
   CacheLog cacheLog;
   std::unique_ptr<SharedShadow> shadow;  // when races are looked for
+  // Device-side launches: each thread's last error (empty: none yet), and calls made so far.
+  std::vector<int32_t> threadErrors;
+  uint64_t deviceCalls = 0;
 
   Cta();
   ~Cta();
@@ -60,9 +63,12 @@ struct Cta {
   // when there is not enough memory.
   bool attach(GridRun& grid, unsigned slot);
   void start(uint64_t block, uint64_t* counters, uint32_t sm);
-  enum class Step : uint8_t { finished, progressed, idle };
+  // waiting: every warp that is left waits for kernels that the block launched, or at a barrier.
+  enum class Step : uint8_t { finished, progressed, idle, waiting };
   // Runs each warp that can go on once (fibers) or the whole block (plain).
   Step step();
+  // After `waiting`, when those kernels have run.
+  void resume();
 
  private:
   Step stepFibers();
@@ -81,6 +87,8 @@ extern __thread Cta* currentCta __attribute__((tls_model("initial-exec")));
 [[noreturn]] void raiseFault(WarpState* warp, int32_t error, uint32_t lanes, uint64_t address, const char* what);
 void releaseBarrier(Cta& cta, Barrier& barrier);
 void yieldWarp(WarpState* warp);
+// Returns when the kernels that the block launched have run. Only where warps have stacks of their own.
+void waitForChildren(WarpState* warp);
 uint32_t arriveAtBarrier(WarpState* warp, uint32_t mask, uint32_t id, uint32_t count, uint32_t kind, uint32_t votes);
 
 }  // namespace sonde::softgpu::exec

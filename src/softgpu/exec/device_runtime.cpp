@@ -250,17 +250,23 @@ std::span<const jit::RuntimeSymbol> deviceFunctions() {
   return symbols;
 }
 
+bool isLaunchFunction(std::string_view name) {
+  for (const auto& s : launchFunctions())
+    if (std::string_view(s.name).substr(9) == name) return true;
+  return false;
+}
+
 bool isDeviceFunction(std::string_view name) {
   for (const auto& s : deviceFunctions())
     if (std::string_view(s.name).substr(9) == name) return true;
-  return false;
+  return isLaunchFunction(name);
 }
 
 std::span<const jit::RuntimeSymbol> allHelpers() {
   static const std::vector<jit::RuntimeSymbol>* all = [] {
     auto* v = new std::vector<jit::RuntimeSymbol>();
-    for (auto list :
-         {memoryHelpers(), counterHelpers(), warpHelpers(), deviceFunctions(), matrixHelpers(), textureHelpers(), checkHelpers()})
+    for (auto list : {memoryHelpers(), counterHelpers(), warpHelpers(), deviceFunctions(), launchFunctions(),
+                      matrixHelpers(), textureHelpers(), checkHelpers()})
       v->insert(v->end(), list.begin(), list.end());
     return v;
   }();

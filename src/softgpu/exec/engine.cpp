@@ -14,6 +14,7 @@
 #include "platform/clock.h"
 #include "softgpu/exec/cost_model.h"
 #include "softgpu/exec/cta.h"
+#include "softgpu/exec/device_launch.h"
 #include "softgpu/exec/device_memory.h"
 #include "softgpu/exec/faults.h"
 #include "softgpu/exec/helpers.h"
@@ -36,23 +37,48 @@ struct WorkerContext {
     ~Place() { DeviceScratch::get().giveSlot(slot); }
   };
   std::vector<std::unique_ptr<Place>> places;
-  bool busy = false;  // a nested run() on this thread takes another context
   Place& place(size_t i) {
     while (places.size() <= i) places.push_back(std::make_unique<Place>());
     return *places[i];
   }
 };
 
-WorkerContext& threadContext() {
-  thread_local WorkerContext context;
-  return context;
+// The context of the run at hand: a block that waits for kernels it launched has
+// them run by its thread, in another context.
+class ContextUse {
+ public:
+  ContextUse() : all_(ofThread()) {
+    if (all_.depth == all_.contexts.size()) all_.contexts.push_back(std::make_unique<WorkerContext>());
+    context_ = all_.contexts[all_.depth++].get();
+  }
+  ~ContextUse() { --all_.depth; }
+  ContextUse(const ContextUse&) = delete;
+  ContextUse& operator=(const ContextUse&) = delete;
+  WorkerContext& operator*() const { return *context_; }
+
+ private:
+  struct OfThread {
+    std::vector<std::unique_ptr<WorkerContext>> contexts;
+    size_t depth = 0;
+  };
+  static OfThread& ofThread() {
+    thread_local OfThread contexts;
+    return contexts;
+  }
+  OfThread& all_;
+  WorkerContext* context_;
+};
+
+// Transactions are part of what a source-level run counts.
+CountLevel effectiveLevel(CountLevel level, bool sourceLevel) {
+  return sourceLevel ? std::max(level, CountLevel::requests) : level;
 }
 
 class EngineImpl final : public Engine {
  public:
-  CompileInfo compile(const Program& program, uint32_t kernel, CountLevel level) override {
+  CompileInfo compile(const Program& program, uint32_t kernel, CountLevel level, bool sourceLevel) override {
     CompileInfo info;
-    static_cast<const ProgramImpl&>(program).compiled(kernel, level, &info);
+    static_cast<const ProgramImpl&>(program).compiled(kernel, effectiveLevel(level, sourceLevel), sourceLevel, &info);
     return info;
   }
   LaunchOutcome run(const LaunchRequest& request) override;
@@ -74,6 +100,7 @@ class EngineImpl final : public Engine {
   void ensureThreads(State& state);
   void workerMain(State& state);
   void runBlocks(GridRun& grid, bool owner);
+  static void runLaunched(GridRun& grid, Cta& cta);
 
   State* state_ = new State();
   std::atomic<uint64_t> serial_{0};
@@ -138,12 +165,29 @@ class DeviceFloatControl {
   unsigned saved_;
 };
 
+// The kernels that a block waits for, on this thread; then the block goes on.
+void EngineImpl::runLaunched(GridRun& grid, Cta& cta) {
+  std::string message;
+  const WarpState& w = cta.states[0];
+  const int32_t error = grid.request->launches->runBlock(cta.block, {w.ctaid[0], w.ctaid[1], w.ctaid[2]}, &message);
+  if (error) {
+    std::lock_guard lock(grid.mutex);
+    grid.failed = true;
+    if (!grid.outcome.error) {
+      grid.outcome.error = error;
+      grid.outcome.message = message;
+    }
+  }
+  cta.resume();
+}
+
 // Takes blocks until there are none left. A block that only waits (for another
 // block, say) does not keep the others of its thread from starting.
 void EngineImpl::runBlocks(GridRun& grid, bool) {
   const DeviceFloatControl floatControl;
-  WorkerContext& context = threadContext();
-  const bool counting = grid.request->count != CountLevel::off && grid.request->counters;
+  const ContextUse use;
+  WorkerContext& context = *use;
+  const bool counting = grid.counting;
   uint64_t* row = nullptr;
   const uint64_t slots = grid.kernel->counters.slots;
   if (counting) {
@@ -216,7 +260,8 @@ void EngineImpl::runBlocks(GridRun& grid, bool) {
         progressed = true;
         continue;
       }
-      progressed |= step == Cta::Step::progressed;
+      if (step == Cta::Step::waiting) runLaunched(grid, *context.places[i]->cta);
+      progressed |= step != Cta::Step::idle;
       ++i;
     }
     if (progressed) {
@@ -257,7 +302,8 @@ LaunchOutcome EngineImpl::run(const LaunchRequest& request) {
   GridRun grid;
   grid.outcome.startNs = platform::nowNs();
   CompileInfo info;
-  grid.kernel = program.compiled(request.kernel, request.count, &info);
+  const bool sourceLevel = request.instructions != nullptr;
+  grid.kernel = program.compiled(request.kernel, effectiveLevel(request.count, sourceLevel), sourceLevel, &info);
   if (!grid.kernel) {
     grid.outcome.error = info.error;
     grid.outcome.message = info.message;
@@ -277,7 +323,7 @@ LaunchOutcome EngineImpl::run(const LaunchRequest& request) {
   if (grid.kernel->recursive) local += request.stackBytes;
   grid.localStride = (local + 15) / 16 * 16;
   grid.fibers = request.cooperative || grid.kernel->recursive || (grid.kernel->mayYield && grid.warpsPerBlock > 1) ||
-                (grid.kernel->spins && grid.blocks > 1);
+                (grid.kernel->spins && grid.blocks > 1) || grid.kernel->waitsForChildren;
   static const bool deterministic = flag("SONDE_DETERMINISTIC");
   grid.deterministic = deterministic;
   // The packed parameters, padded: code may read to the end of the last word.
@@ -288,6 +334,7 @@ LaunchOutcome EngineImpl::run(const LaunchRequest& request) {
   grid.globals = program.addressTable();
 
   const bool counting = request.count != CountLevel::off && request.counters;
+  grid.counting = counting || sourceLevel;
   std::unique_ptr<CacheModel> caches;
   if (counting) {
     grid.residentBlocks = 1;
@@ -323,6 +370,13 @@ LaunchOutcome EngineImpl::run(const LaunchRequest& request) {
     }
   }
 
+  if (sourceLevel) {
+    std::vector<uint64_t> slots(grid.kernel->counters.slots);
+    for (const auto& row : grid.counterRows)
+      for (size_t at = 0; at < size_t{grid.smCount} * slots.size(); at += slots.size())
+        for (size_t i = 0; i < slots.size(); ++i) slots[i] += row[at + i];
+    program.describe(grid.kernel->counters, slots, *request.instructions);
+  }
   if (counting) {
     CounterValues values = countersOf(grid, true, &grid.outcome.cycles);
     CounterValues& out = *request.counters;

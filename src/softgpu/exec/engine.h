@@ -71,6 +71,12 @@ class Program {
   virtual ~Program() = default;
   virtual std::span<const KernelInfo> kernels() const = 0;
   virtual std::span<const GlobalInfo> globals() const = 0;  // module-scope .global and .const variables
+  // Functions of the module, kernels and others, as InstructionCount numbers them.
+  virtual std::string_view functionName(uint32_t function) const = 0;
+  // Its place in kernels(); kernels().size(): not a kernel.
+  virtual uint32_t kernelOf(uint32_t function) const = 0;
+  // Its kernels may call the device's run time for launches.
+  virtual bool launchesOnDevice() const = 0;
   // Functions whose address a global initialiser or `mov` takes work too; the
   // engine gives them addresses by itself.
   //
@@ -128,6 +134,30 @@ class CounterMonitor {
   CounterValues last_;
 };
 
+// One PTX instruction of a source-level run, summed over the grid. Only those
+// that were executed. Text belongs to the program.
+struct InstructionCount {
+  uint32_t function = 0, index = 0;  // in the program's module; in the function's body
+  std::string_view file;             // from .loc; empty: there is none
+  uint32_t line = 0;                 // in `file`
+  uint32_t ptxLine = 0;              // in the PTX text
+  uint8_t recordClass = 0;           // CUpti_ActivityInstructionClass
+  bool isBranch = false;
+  uint8_t access = 0;  // memory access: 1 reads, 2 writes, 3 atomic with, 4 without a result, 5 copies to shared memory
+  bool cached = false;
+  uint16_t accessBytes = 0;            // of one thread
+  uint64_t executed = 0, threads = 0;  // warps and lanes, whatever the guard says
+  uint64_t onThreads = 0;              // lanes whose guard holds
+  uint64_t diverged = 0;
+  // Requests that hit the space and the lanes in them; sectors, or passes over
+  // the banks, and how many would do for the bytes asked for.
+  struct Traffic {
+    uint64_t executed = 0, threads = 0, transactions = 0, ideal = 0;
+  } global, shared;
+};
+
+class DeviceLaunches;
+
 struct LaunchRequest {
   const Program* program = nullptr;
   uint32_t kernel = 0;  // index into kernels()
@@ -142,6 +172,12 @@ struct LaunchRequest {
   CountLevel count = CountLevel::off;
   CounterValues* counters = nullptr;  // added to
   CounterMonitor* monitor = nullptr;  // optional, when counting
+  // Not null: the kernel's source-level variant runs, at `count` or
+  // CountLevel::requests, whichever is deeper; receives the counts, by function
+  // and instruction.
+  std::vector<InstructionCount>* instructions = nullptr;
+  // Where the grid's threads launch (device_launch.h). Null: they cannot.
+  DeviceLaunches* launches = nullptr;
   const model::DeviceModel* device = nullptr;
   uint32_t deviceOrdinal = 0;
   uint64_t smClockMHz = 0;
@@ -178,7 +214,7 @@ class Engine {
   virtual ~Engine() = default;
 
   // Makes the kernel ready to run at this count level. Idempotent, thread-safe.
-  virtual CompileInfo compile(const Program& program, uint32_t kernel, CountLevel level) = 0;
+  virtual CompileInfo compile(const Program& program, uint32_t kernel, CountLevel level, bool sourceLevel = false) = 0;
   // Runs a grid to its end on the engine's threads and the calling one. Any
   // number of calls may be in flight.
   virtual LaunchOutcome run(const LaunchRequest& request) = 0;

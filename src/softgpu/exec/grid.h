@@ -22,6 +22,7 @@ class ProgramImpl;
 struct GridRun {
   const LaunchRequest* request = nullptr;
   const ProgramImpl* program = nullptr;
+  bool counting = false;  // rows of counter slots are kept
   std::shared_ptr<const jit::CompiledKernel> kernel;
   uint64_t serial = 0;  // tells grids apart for the workers' CTAs
   uint64_t blocks = 0;

@@ -7,6 +7,7 @@
 #include "softgpu/exec/helpers.h"
 #include "softgpu/exec/mma_layout.h"
 #include "softgpu/exec/warp_state.h"
+#include "softgpu/jit/counter_plan.h"
 
 namespace sonde::softgpu::exec {
 
@@ -150,9 +151,21 @@ void cacheLanes(WarpState* w, const uint64_t* lanes, uint32_t n, CacheAccess kin
 
 void add(WarpState* w, RawCounter c, uint64_t n) { addCount(w->counters, c, n); }
 
-void countGlobal(WarpState* w, const uint64_t* lanes, uint32_t n, uint32_t kind, bool atL2) {
+// Source-level variant: the access's own slots. base 0: there are none.
+void addToAccess(WarpState* w, uint32_t base, uint32_t which, uint64_t n) {
+  if (!base) return;
+  uint64_t& value = w->counters[base + which];
+  __atomic_store_n(&value, value + n, __ATOMIC_RELAXED);
+}
+
+void countGlobal(WarpState* w, const uint64_t* lanes, uint32_t n, uint32_t kind, bool atL2, uint32_t bytes,
+                 uint32_t base) {
   if (w->cacheLog) cacheLanes(w, lanes, n, globalAccess(kind, atL2));
   const uint32_t sectors = distinct(lanes, n, 5);
+  if (base) {
+    addToAccess(w, base, jit::kGlobalTransactions, sectors);
+    addToAccess(w, base, jit::kGlobalIdeal, (distinct(lanes, n, 0) * bytes + 31) / 32);
+  }
   switch (kind) {
     case kLoad:
       add(w, RawCounter::global_load_sectors, sectors);
@@ -167,9 +180,12 @@ void countGlobal(WarpState* w, const uint64_t* lanes, uint32_t n, uint32_t kind,
   }
 }
 
-void countShared(WarpState* w, const uint64_t* address, uint32_t mask, uint32_t bytes, uint32_t kind) {
-  if (kind >= kAtom) return;
+void countShared(WarpState* w, const uint64_t* address, uint32_t mask, uint32_t bytes, uint32_t kind, uint32_t base) {
+  if (kind >= kAtom && !base) return;
   const Banks b = passes(address, mask, bytes);
+  addToAccess(w, base, jit::kSharedTransactions, b.wavefronts);
+  addToAccess(w, base, jit::kSharedIdeal, b.groups);
+  if (kind >= kAtom) return;
   add(w, kind == kLoad ? RawCounter::shared_load_wavefronts : RawCounter::shared_store_wavefronts, b.wavefronts);
   add(w, kind == kLoad ? RawCounter::shared_load_bank_conflicts : RawCounter::shared_store_bank_conflicts,
       b.wavefronts - b.groups);
@@ -211,13 +227,14 @@ RawCounter sizeClass(uint32_t kind, uint64_t bytesOfALane) {
 }
 
 // what: space | kind << 4 | generic << 6 | atL2 << 7 | bytes << 8. Requests of accesses
-// with a space of their own are counted by the code; generic ones here.
-void countAccess(WarpState* w, const uint64_t* address, uint32_t mask, uint32_t what) {
+// with a space of their own are counted by the code; generic ones here. base: the
+// first of the instruction's own slots (jit::AccessSlot).
+void countAccess(WarpState* w, const uint64_t* address, uint32_t mask, uint32_t what, uint32_t base) {
   const uint32_t space = what & 15, kind = what >> 4 & 3, bytes = what >> 8;
   const bool generic = what >> 6 & 1, atL2 = what >> 7 & 1;
   if (!mask) return;
   if (space == 1) {
-    countShared(w, address, mask, bytes, kind);
+    countShared(w, address, mask, bytes, kind, base);
     return;
   }
   if (space == 2) {
@@ -228,7 +245,7 @@ void countAccess(WarpState* w, const uint64_t* address, uint32_t mask, uint32_t 
   if (!generic) {
     uint32_t n = 0;
     for (uint32_t m = mask; m; m &= m - 1) lanes[n++] = address[__builtin_ctz(m)];
-    countGlobal(w, lanes, n, kind, atL2);
+    countGlobal(w, lanes, n, kind, atL2, bytes, base);
     return;
   }
   // Each space that is hit makes a request of its own.
@@ -255,13 +272,17 @@ void countAccess(WarpState* w, const uint64_t* address, uint32_t mask, uint32_t 
         1);
     if (kind == kLoad) add(w, RawCounter::shared_load_bytes, threads * bytes);
     if (kind == kStore) add(w, RawCounter::shared_store_bytes, threads * bytes);
-    countShared(w, offset, shared, bytes, kind);
+    addToAccess(w, base, jit::kSharedRequests, 1);
+    addToAccess(w, base, jit::kSharedThreads, threads);
+    countShared(w, offset, shared, bytes, kind, base);
   }
   if (local) {
     add(w, kind == kStore ? RawCounter::local_store_requests : RawCounter::local_load_requests, 1);
     countLocal(w, offset, local, bytes, kind);
   }
   if (!n) return;
+  addToAccess(w, base, jit::kGlobalRequests, 1);
+  addToAccess(w, base, jit::kGlobalThreads, n);
   if (kind == kAtom || kind == kRed) {
     add(w, kind == kAtom ? RawCounter::global_atom_requests : RawCounter::global_red_requests, 1);
     add(w, kind == kAtom ? RawCounter::global_atom_threads : RawCounter::global_red_threads, n);
@@ -270,13 +291,13 @@ void countAccess(WarpState* w, const uint64_t* address, uint32_t mask, uint32_t 
     add(w, kind == kLoad ? RawCounter::global_load_bytes : RawCounter::global_store_bytes, uint64_t{n} * bytes);
     add(w, sizeClass(kind, bytes), n);
   }
-  countGlobal(w, lanes, n, kind, atL2);
+  countGlobal(w, lanes, n, kind, atL2, bytes, base);
 }
 
 // cp.async: a load from global memory, and a store to shared memory of the whole
 // size, zeros included. what: bytes | atL2 << 8.
 void countCopy(WarpState* w, const uint64_t* to, const uint64_t* from, uint32_t mask, uint32_t what,
-               const uint32_t* valid) {
+               const uint32_t* valid, uint32_t base) {
   const uint32_t bytes = what & 255;
   uint64_t lanes[kLanes], read = 0;
   uint32_t n = 0;
@@ -290,18 +311,23 @@ void countCopy(WarpState* w, const uint64_t* to, const uint64_t* from, uint32_t 
     add(w, RawCounter::global_load_requests, 1);
     add(w, RawCounter::global_load_bytes, read);
     add(w, sizeClass(kLoad, bytes), n);
-    countGlobal(w, lanes, n, kLoad, what >> 8 & 1);
+    addToAccess(w, base, jit::kGlobalRequests, 1);
+    addToAccess(w, base, jit::kGlobalThreads, n);
+    countGlobal(w, lanes, n, kLoad, what >> 8 & 1, bytes, base);
   }
   if (!mask) return;
+  addToAccess(w, base, jit::kSharedRequests, 1);
+  addToAccess(w, base, jit::kSharedThreads, static_cast<uint64_t>(__builtin_popcount(mask)));
   add(w, RawCounter::shared_store_requests, 1);
   add(w, RawCounter::shared_store_bytes, uint64_t{bytes} * static_cast<uint64_t>(__builtin_popcount(mask)));
-  countShared(w, to, mask, bytes, kStore);
+  countShared(w, to, mask, bytes, kStore, base);
 }
 
 // An access of the whole warp to pieces of memory: one request; the passes over
 // the banks, and the sectors, of the pieces in their order. space: 0 generic or
 // global, 1 shared.
-void countPieces(WarpState* w, uint64_t* piece, uint32_t n, uint32_t bytes, uint32_t space, uint32_t kind) {
+void countPieces(WarpState* w, uint64_t* piece, uint32_t n, uint32_t bytes, uint32_t space, uint32_t kind,
+                 uint32_t base) {
   const uint64_t total = uint64_t{n} * bytes;
   if (space == 0 && piece[0] - w->sharedWindowBase < w->sharedWindowSize) {
     for (uint32_t i = 0; i < n; ++i) piece[i] -= w->sharedBase;
@@ -310,8 +336,10 @@ void countPieces(WarpState* w, uint64_t* piece, uint32_t n, uint32_t bytes, uint
   if (space == 1) {
     add(w, kind == kLoad ? RawCounter::shared_load_requests : RawCounter::shared_store_requests, 1);
     add(w, kind == kLoad ? RawCounter::shared_load_bytes : RawCounter::shared_store_bytes, total);
+    addToAccess(w, base, jit::kSharedRequests, 1);
+    addToAccess(w, base, jit::kSharedThreads, kLanes);
     for (uint32_t i = 0; i < n; i += kLanes)
-      countShared(w, piece + i, n - i >= kLanes ? ~0u : (1u << (n - i)) - 1, bytes, kind);
+      countShared(w, piece + i, n - i >= kLanes ? ~0u : (1u << (n - i)) - 1, bytes, kind, base);
     return;
   }
   // A matrix in local memory is no request that any counter has.
@@ -319,10 +347,19 @@ void countPieces(WarpState* w, uint64_t* piece, uint32_t n, uint32_t bytes, uint
   add(w, kind == kLoad ? RawCounter::global_load_requests : RawCounter::global_store_requests, 1);
   add(w, kind == kLoad ? RawCounter::global_load_bytes : RawCounter::global_store_bytes, total);
   add(w, sizeClass(kind, total / kLanes), kLanes);
+  if (base) {
+    std::sort(piece, piece + n);
+    const auto different = static_cast<uint64_t>(std::unique(piece, piece + n) - piece);
+    n = static_cast<uint32_t>(different);
+    addToAccess(w, base, jit::kGlobalRequests, 1);
+    addToAccess(w, base, jit::kGlobalThreads, kLanes);
+    addToAccess(w, base, jit::kGlobalIdeal, (different * bytes + 31) / 32);
+  }
   // Each sector once.
   for (uint32_t i = 0; i < n; ++i) piece[i] &= ~uint64_t{31};
   std::sort(piece, piece + n);
   n = static_cast<uint32_t>(std::unique(piece, piece + n) - piece);
+  addToAccess(w, base, jit::kGlobalTransactions, n);
   uint64_t lines = 1;
   for (uint32_t i = 1; i < n; ++i) lines += piece[i] >> 7 != piece[i - 1] >> 7;
   add(w, kind == kLoad ? RawCounter::global_load_sectors : RawCounter::global_store_sectors, n);
@@ -333,16 +370,16 @@ void countPieces(WarpState* w, uint64_t* piece, uint32_t n, uint32_t bytes, uint
 }
 
 // ldmatrix, stmatrix: rows of 16 bytes, eight for each matrix. what: space | kind << 4 | matrices << 8.
-void countRows(WarpState* w, const uint64_t* address, uint32_t what) {
+void countRows(WarpState* w, const uint64_t* address, uint32_t what, uint32_t base) {
   uint64_t piece[kLanes];
   const uint32_t n = 8 * (what >> 8);
   std::copy_n(address, n, piece);
-  countPieces(w, piece, n, 16, what & 15, what >> 4 & 3);
+  countPieces(w, piece, n, 16, what & 15, what >> 4 & 3, base);
 }
 
 // wmma.load, wmma.store: the lines of the matrix in pieces of 16 bytes (a whole line, where it is shorter).
 void countTile(WarpState* w, const MatrixJob* job, uint32_t partNumber, const uint64_t* address, uint32_t what,
-               uint32_t stride) {
+               uint32_t stride, uint32_t base) {
   const auto part = static_cast<MatrixPart>(partNumber);
   const unsigned rows = part == MatrixPart::b ? job->k : job->m, columns = part == MatrixPart::a ? job->k : job->n;
   const unsigned lines = job->columnA ? columns : rows, length = job->columnA ? rows : columns;
@@ -353,7 +390,7 @@ void countTile(WarpState* w, const MatrixJob* job, uint32_t partNumber, const ui
   for (unsigned line = 0; line < lines; ++line)
     for (unsigned at = 0; at < lineBytes && n < kMost; at += bytes)
       piece[n++] = address[0] + uint64_t{line} * stride * bits / 8 + at;
-  if (n) countPieces(w, piece, n, bytes, what & 15, what >> 4 & 3);
+  if (n) countPieces(w, piece, n, bytes, what & 15, what >> 4 & 3, base);
 }
 
 }  // namespace

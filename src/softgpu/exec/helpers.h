@@ -18,9 +18,11 @@ std::span<const jit::RuntimeSymbol> memoryHelpers();
 std::span<const jit::RuntimeSymbol> counterHelpers();
 std::span<const jit::RuntimeSymbol> warpHelpers();
 std::span<const jit::RuntimeSymbol> deviceFunctions();  // vprintf, malloc …: "sonde_fn_<name>"
+std::span<const jit::RuntimeSymbol> launchFunctions();  // cudaLaunchDevice and the like
 // All of the above.
 std::span<const jit::RuntimeSymbol> allHelpers();
 bool isDeviceFunction(std::string_view name);
+bool isLaunchFunction(std::string_view name);
 
 // Where the bytes of a lane's access are. space: 0 generic, 1 shared, 2 local.
 // Faults when the lane may not do that.

@@ -123,6 +123,7 @@ Program::LoadResult Program::load(std::span<const std::string_view> texts, const
 
 ProgramImpl::ProgramImpl(ptx::Module module, std::string hash, uint64_t bytes)
     : module_(std::move(module)), hash_(std::move(hash)), ptxBytes_(bytes) {
+  for (const ptx::Function& f : module_.functions) launches_ = launches_ || (!f.hasBody && isLaunchFunction(f.name));
   addresses_.assign(module_.variables.size() + 1, 0);
   for (uint32_t v = 0; v < module_.variables.size(); ++v) {
     const ptx::Variable& var = module_.variables[v];
@@ -209,12 +210,12 @@ void ProgramImpl::locate(uint64_t position, Fault& fault) const {
   fault.fileLine = loc.line;
 }
 
-std::shared_ptr<const jit::CompiledKernel> ProgramImpl::compiled(uint32_t kernel, CountLevel level,
+std::shared_ptr<const jit::CompiledKernel> ProgramImpl::compiled(uint32_t kernel, CountLevel level, bool sourceLevel,
                                                                  CompileInfo* info) const {
   std::shared_ptr<Slot> slot;
   {
     std::lock_guard lock(mutex_);
-    auto& s = code_[{kernel, level}];
+    auto& s = code_[{kernel, level, sourceLevel}];
     if (!s) s = std::make_shared<Slot>();
     slot = s;
   }
@@ -225,7 +226,7 @@ std::shared_ptr<const jit::CompiledKernel> ProgramImpl::compiled(uint32_t kernel
       return v && *v && *v != '0';
     }();
     if (fidelity) std::fprintf(stderr, "sonde: %s\n", fidelityReport(module_, kernelFunctions_[kernel]).c_str());
-    jit::CompileRequest request{&module_, kernelFunctions_[kernel], level, hash_};
+    jit::CompileRequest request{&module_, kernelFunctions_[kernel], level, sourceLevel, hash_};
     const uint64_t start = platform::nowNs();
     jit::CompileResult made = jit::compileKernel(request, allHelpers());
     slot->code = made.kernel;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "ptx/ast.h"
@@ -31,7 +32,14 @@ class ProgramImpl final : public Program {
   void locate(uint64_t position, Fault& fault) const;
 
   // Null and `info.error` on failure.
-  std::shared_ptr<const jit::CompiledKernel> compiled(uint32_t kernel, CountLevel level, CompileInfo* info) const;
+  std::shared_ptr<const jit::CompiledKernel> compiled(uint32_t kernel, CountLevel level, bool sourceLevel,
+                                                      CompileInfo* info) const;
+  std::string_view functionName(uint32_t function) const override;
+  uint32_t kernelOf(uint32_t function) const override;
+  bool launchesOnDevice() const override { return launches_; }
+  // Adds what the slots of a source-level run mean.
+  void describe(const jit::CounterPlan& plan, const std::vector<uint64_t>& slots,
+                std::vector<InstructionCount>& out) const;
 
  private:
   void writeInitialValues(const ptx::Variable& v, uint64_t address) const;
@@ -40,6 +48,7 @@ class ProgramImpl final : public Program {
   ptx::Module module_;
   std::string hash_;
   uint64_t ptxBytes_ = 0;
+  bool launches_ = false;
   std::vector<KernelInfo> kernels_;
   std::vector<uint32_t> kernelFunctions_;
   std::vector<GlobalInfo> globals_;
@@ -51,7 +60,7 @@ class ProgramImpl final : public Program {
     std::string error;
   };
   mutable std::mutex mutex_;
-  mutable std::map<std::pair<uint32_t, CountLevel>, std::shared_ptr<Slot>> code_;
+  mutable std::map<std::tuple<uint32_t, CountLevel, bool>, std::shared_ptr<Slot>> code_;
 };
 
 // The first fault of a grid (of the lowest block that had one) becomes its

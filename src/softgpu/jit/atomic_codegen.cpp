@@ -107,10 +107,12 @@ bool FunctionCodegen::emitAsyncCopy(const Instruction& in) {
   }
   Value* validRow = spill(valid, 2);
   if (countingMemory())
-    b.CreateCall(k_.helper("sonde_count_copy", b.getVoidTy(),
-                           {b.getPtrTy(), b.getPtrTy(), b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy()}),
-                 {warp_, toRow, fromRow, effectMask(),
-                  b.getInt32(static_cast<uint32_t>(size.imm) | (in.has(Mod::cg) ? 1u << 8 : 0)), validRow});
+    b.CreateCall(
+        k_.helper(
+            "sonde_count_copy", b.getVoidTy(),
+            {b.getPtrTy(), b.getPtrTy(), b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy(), b.getInt32Ty()}),
+        {warp_, toRow, fromRow, effectMask(),
+         b.getInt32(static_cast<uint32_t>(size.imm) | (in.has(Mod::cg) ? 1u << 8 : 0)), validRow, accessBase()});
   b.CreateCall(k_.helper("sonde_cp_async", b.getVoidTy(),
                          {b.getPtrTy(), b.getPtrTy(), b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy()}),
                {warp_, toRow, fromRow, effectMask(), b.getInt32(static_cast<uint32_t>(size.imm)), validRow});

@@ -37,6 +37,12 @@ void forEachOperand(const Instruction& in, const std::function<void(const Operan
   for (const Operand& o : in.callReturns) forEachOperand(o, visit);
 }
 
+// Returns only when kernels that the block launched have run.
+bool waitsForLaunches(std::string_view function) {
+  return function == "cudaDeviceSynchronize" || function == "__cudaCDP2DeviceSynchronize" ||
+         function == "__cudaDeviceSynchronizeDeprecationAvoidance";
+}
+
 // Functions whose address is taken anywhere: what an indirect call may reach.
 std::set<uint32_t> addressTaken(const ptx::Module& module) {
   std::set<uint32_t> result;
@@ -75,6 +81,7 @@ KernelLayout layoutOf(const ptx::Module& module, uint32_t kernel) {
   layout.functions.push_back(kernel);
   for (size_t i = 0; i < layout.functions.size(); ++i) {
     const ptx::Function& f = module.functions[layout.functions[i]];
+    layout.waitsForChildren = layout.waitsForChildren || (!f.hasBody && waitsForLaunches(f.name));
     for (const Instruction& in : f.body) {
       if (i > 0 && in.op == Opcode::exit) layout.calleesExit = true;
       if (in.op != Opcode::call) continue;
@@ -160,8 +167,13 @@ KernelLayout layoutOf(const ptx::Module& module, uint32_t kernel) {
 }
 
 KernelCodegen::KernelCodegen(llvm::LLVMContext& context, const ptx::Module& m, uint32_t kernelIndex,
-                             exec::CountLevel countLevel, TargetFeatures targetFeatures)
-    : module(m), kernel(kernelIndex), level(countLevel), features(targetFeatures), layout(layoutOf(m, kernelIndex)) {
+                             exec::CountLevel countLevel, bool countSites, TargetFeatures targetFeatures)
+    : module(m),
+      kernel(kernelIndex),
+      level(countLevel),
+      sourceLevel(countSites),
+      features(targetFeatures),
+      layout(layoutOf(m, kernelIndex)) {
   llvm_ = std::make_unique<llvm::Module>("ptx", context);
   size_t accesses = 0;
   for (uint32_t f : layout.functions)
@@ -242,6 +254,11 @@ std::string CounterPlan::serialize() const {
   std::ostringstream out;
   out << slots << ' ' << terms.size();
   for (const CounterTerm& t : terms) out << ' ' << t.slot << ' ' << static_cast<uint32_t>(t.counter) << ' ' << t.weight;
+  out << ' ' << sites.size();
+  for (const CounterSite& s : sites)
+    for (uint32_t field :
+         {s.function, s.instruction, s.warps, s.threads, s.onWarps, s.onThreads, s.diverged, s.access, s.what})
+      out << ' ' << field;
   return out.str();
 }
 
@@ -255,6 +272,15 @@ bool CounterPlan::parse(const std::string& text, CounterPlan& plan) {
     if (!(in >> t.slot >> counter >> t.weight) || counter >= exec::kRawCounterCount || t.slot >= plan.slots)
       return false;
     t.counter = static_cast<exec::RawCounter>(counter);
+  }
+  if (!(in >> n) || n > 10'000'000) return false;
+  plan.sites.resize(n);
+  for (CounterSite& s : plan.sites) {
+    for (uint32_t* field :
+         {&s.function, &s.instruction, &s.warps, &s.threads, &s.onWarps, &s.onThreads, &s.diverged, &s.access, &s.what})
+      if (!(in >> *field)) return false;
+    for (uint32_t slot : {s.warps, s.threads, s.onWarps, s.onThreads, s.diverged, s.access})
+      if (slot >= plan.slots) return false;
   }
   return true;
 }

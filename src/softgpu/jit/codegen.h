@@ -35,10 +35,11 @@ struct KernelLayout {
   uint32_t staticSharedBytes = 0;                                 // dynamic shared memory begins here
   uint32_t localBytes = 0;                                        // deepest static path of local frames
   bool recursive = false, indirectCalls = false;
-  bool calleesExit = false;     // a called function holds an exit
-  bool mayYield = false;        // barriers or spin loops
-  bool spins = false;           // may wait for other blocks
-  uint32_t paramCopyBytes = 0;  // the parameters' address is taken
+  bool calleesExit = false;       // a called function holds an exit
+  bool mayYield = false;          // barriers or spin loops
+  bool spins = false;             // may wait for other blocks
+  bool waitsForChildren = false;  // calls cudaDeviceSynchronize
+  uint32_t paramCopyBytes = 0;    // the parameters' address is taken
   bool usesGridSync = false;
 };
 KernelLayout layoutOf(const ptx::Module& module, uint32_t kernel);
@@ -47,8 +48,9 @@ uint32_t localFrame(const ptx::Function& function, std::vector<uint32_t>* offset
 
 class KernelCodegen {
  public:
+  // sourceLevel: instruction by instruction too; the level is then `requests` or deeper.
   KernelCodegen(llvm::LLVMContext& context, const ptx::Module& module, uint32_t kernel, exec::CountLevel level,
-                TargetFeatures features);
+                bool sourceLevel, TargetFeatures features);
 
   // The entry's symbol is "kernel". Throws Unsupported.
   std::unique_ptr<llvm::Module> generate();
@@ -61,6 +63,7 @@ class KernelCodegen {
   const ptx::Module& module;
   const uint32_t kernel;
   const exec::CountLevel level;
+  const bool sourceLevel;
   const TargetFeatures features;
   KernelLayout layout;
   CounterPlan counters;

@@ -155,9 +155,10 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine, bool quick) {
 }
 
 std::string metaOf(const CompiledKernel& k) {
-  std::string s = std::to_string(k.mayYield + 2 * k.spins) + " " + std::to_string(k.recursive) + " " +
-                  std::to_string(k.paramCopyBytes) + " " + std::to_string(k.staticSharedBytes) + " " +
-                  std::to_string(k.localBytes) + " " + std::to_string(k.stackBytes) + "\n";
+  std::string s = std::to_string(k.mayYield + 2 * k.spins + 4 * k.waitsForChildren) + " " +
+                  std::to_string(k.recursive) + " " + std::to_string(k.paramCopyBytes) + " " +
+                  std::to_string(k.staticSharedBytes) + " " + std::to_string(k.localBytes) + " " +
+                  std::to_string(k.stackBytes) + "\n";
   return s + k.counters.serialize();
 }
 
@@ -168,6 +169,7 @@ bool parseMeta(const std::string& text, CompiledKernel& k) {
     return false;
   k.mayYield = yields & 1;
   k.spins = yields & 2;
+  k.waitsForChildren = yields & 4;
   k.recursive = recursive;
   return CounterPlan::parse(text.substr(static_cast<size_t>(used)), k.counters);
 }
@@ -228,7 +230,7 @@ CompileResult compileKernel(const CompileRequest& request, std::span<const Runti
   if (!request.sourceHash.empty()) {
     const std::string level = std::to_string(static_cast<int>(request.level)) + "/" +
                               std::to_string(exec::kAbiVersion) + (backend.features.canonicalNan ? "/n" : "") +
-                              (exec::checks().any() ? "/c" : "");
+                              (request.sourceLevel ? "/s" : "") + (exec::checks().any() ? "/c" : "");
     const std::string build = ObjectCache::buildIdentity();
     const std::string_view parts[] = {request.sourceHash, name, level, backend.cpu, backend.featureText, build};
     key = digest(parts);
@@ -247,11 +249,13 @@ CompileResult compileKernel(const CompileRequest& request, std::span<const Runti
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> module;
   try {
-    KernelCodegen codegen(context, *request.module, request.function, request.level, backend.features);
+    KernelCodegen codegen(context, *request.module, request.function, request.level, request.sourceLevel,
+                          backend.features);
     module = codegen.generate();
     kernel->counters = codegen.counters;
     kernel->mayYield = codegen.layout.mayYield;
     kernel->spins = codegen.layout.spins;
+    kernel->waitsForChildren = codegen.layout.waitsForChildren;
     kernel->paramCopyBytes = codegen.layout.paramCopyBytes;
     kernel->recursive = codegen.layout.recursive;
     kernel->staticSharedBytes = codegen.layout.staticSharedBytes;

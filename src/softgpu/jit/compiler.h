@@ -26,10 +26,11 @@ struct RuntimeSymbol {
 struct CompiledKernel {
   exec::WarpFunction entry = nullptr;
   CounterPlan counters;
-  bool mayYield = false;        // barriers or spin loops: several warps need stacks of their own
-  bool spins = false;           // may wait for other blocks
-  uint32_t paramCopyBytes = 0;  // parameters that must lie in device memory
-  bool recursive = false;       // needs room on the local stacks beyond localBytes
+  bool mayYield = false;          // barriers or spin loops: several warps need stacks of their own
+  bool spins = false;             // may wait for other blocks
+  bool waitsForChildren = false;  // may wait for kernels that it launched
+  uint32_t paramCopyBytes = 0;    // parameters that must lie in device memory
+  bool recursive = false;         // needs room on the local stacks beyond localBytes
   uint32_t staticSharedBytes = 0, localBytes = 0;
   uint32_t stackBytes = 0;  // estimate of the host stack for one warp
   bool fromCache = false;
@@ -40,7 +41,8 @@ struct CompileRequest {
   const ptx::Module* module = nullptr;
   uint32_t function = 0;  // index of the kernel
   exec::CountLevel level = exec::CountLevel::off;
-  std::string sourceHash;  // of the PTX texts; empty: no cache
+  bool sourceLevel = false;  // count each instruction; level: requests or deeper
+  std::string sourceHash;    // of the PTX texts; empty: no cache
 };
 
 struct CompileResult {

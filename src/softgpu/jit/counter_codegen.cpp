@@ -40,8 +40,70 @@ void FunctionCodegen::countBlock(uint32_t index) {
   plan.add(threads, RawCounter::thread_inst_executed, n);
   for (uint32_t i = block.begin; i < block.end; ++i) {
     const Instruction& in = function.body[i];
+    if (countingSites()) addSite(i, warps, threads);
     if (in.op == Opcode::bra || in.op == Opcode::brx) plan.add(warps, RawCounter::branch, 1);
     if (in.guard.reg == ptx::kNoId) countStatic(in, warps, threads);
+  }
+}
+
+void FunctionCodegen::addSite(uint32_t i, uint32_t warps, uint32_t threads) {
+  const Instruction& in = function.body[i];
+  CounterPlan& plan = k_.counters;
+  CounterSite site{index_, i, warps, threads, warps, threads};
+  const bool access = in.op == Opcode::ld || in.op == Opcode::ldu || in.op == Opcode::st || in.op == Opcode::atom ||
+                      in.op == Opcode::red;
+  // Copies and matrices: the helpers find out what they do.
+  if (in.op == Opcode::cp || in.op == Opcode::ldmatrix || in.op == Opcode::stmatrix ||
+      (in.op == Opcode::wmma && (in.has(Mod::load) || in.has(Mod::store)))) {
+    site.access = plan.newSlots(kAccessSlots);
+    site.what =
+        in.op == Opcode::cp ? kCopySite | (in.has(Mod::cg) ? 8u : 0) : in.op == Opcode::stmatrix || in.has(Mod::store);
+  }
+  if (access) site.what = accessKind(in) | (servedByL2(in) ? 8u : 0);
+  if (access) switch (in.space) {
+      case StateSpace::none:
+      case StateSpace::sharedCluster: site.access = plan.newSlots(kAccessSlots); break;
+      case StateSpace::global: site.access = plan.newSlots(2); break;
+      case StateSpace::shared:
+      case StateSpace::sharedCta: site.access = plan.newSlots(2) - kSharedTransactions; break;
+      default: break;
+    }
+  if (in.op == Opcode::bra || in.op == Opcode::brx) site.diverged = plan.newSlot();
+  plan.sites.push_back(site);
+  sites_.resize(function.body.size());
+  sites_[i] = static_cast<uint32_t>(plan.sites.size());
+}
+
+CounterSite* FunctionCodegen::siteOf(const Instruction& in) {
+  if (!countingSites()) return nullptr;
+  const auto i = static_cast<size_t>(&in - function.body.data());
+  return i < sites_.size() && sites_[i] ? &k_.counters.sites[sites_[i] - 1] : nullptr;
+}
+
+Value* FunctionCodegen::accessBase() {
+  if (outlinedAccess_) return outlinedAccess_;
+  const CounterSite* site = siteOf(*current_);
+  return b.getInt32(site ? site->access : 0);
+}
+
+void FunctionCodegen::addToAccess(uint32_t which, Value* amount) {
+  if (!outlinedAccess_) {
+    if (const CounterSite* site = siteOf(*current_); site && site->access) addToSlot(site->access + which, amount);
+    return;
+  }
+  Value* base = warpField(offsetof(WarpState, counters), b.getPtrTy(), "counters");
+  Value* slot = b.CreateAdd(b.CreateZExt(outlinedAccess_, b.getInt64Ty()), b.getInt64(which));
+  Value* p = b.CreateInBoundsGEP(b.getInt64Ty(), base, slot);
+  b.CreateStore(b.CreateAdd(b.CreateLoad(b.getInt64Ty(), p), amount), p);
+}
+
+void FunctionCodegen::countDiverged(const Instruction& in, Value* diverged) {
+  Value* n = b.CreateZExt(diverged, b.getInt64Ty());
+  if (const CounterSite* site = siteOf(in)) {
+    addToSlot(site->diverged, n);
+    k_.counters.add(site->diverged, RawCounter::divergent_branch, 1);
+  } else {
+    countRaw(RawCounter::divergent_branch, n);
   }
 }
 
@@ -110,10 +172,19 @@ void FunctionCodegen::countGuarded(const Instruction& in, Value* active) {
   const uint32_t threads = k_.counters.newSlot();
   addToSlot(warps, b.CreateZExt(b.CreateICmpNE(active, b.getInt32(0)), b.getInt64Ty()));
   addToSlot(threads, popcount(active));
+  if (CounterSite* site = siteOf(in)) {
+    site->onWarps = warps;
+    site->onThreads = threads;
+  }
   countStatic(in, warps, threads);
 }
 
 namespace {
+// Constants and parameters make no requests that are counted by address.
+bool hasOwnPath(const Instruction& in) {
+  return in.space == StateSpace::const_ || in.space == StateSpace::param || in.space == StateSpace::paramFunc ||
+         in.space == StateSpace::paramEntry;
+}
 enum Kind : uint32_t { kLoad = 0, kStore = 1, kAtom = 2, kRed = 3 };
 
 // An access whose space is found out at each execution; shared memory of the
@@ -161,15 +232,15 @@ void FunctionCodegen::countByHelper(const MemoryAccess& a) {
   const bool generic = isGenericAccess(in);
   const uint32_t what = static_cast<uint32_t>(a.space) | accessKind(in) << 4 | (generic ? 1u << 6 : 0) |
                         (servedByL2(in) ? 1u << 7 : 0) | (a.bytes * a.count) << 8;
-  b.CreateCall(
-      k_.helper("sonde_count_access", b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty()}),
-      {warp_, addresses, effectMask(), b.getInt32(what)});
+  b.CreateCall(k_.helper("sonde_count_access", b.getVoidTy(),
+                         {b.getPtrTy(), b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getInt32Ty()}),
+               {warp_, addresses, effectMask(), b.getInt32(what), accessBase()});
 }
 
 // All lanes at one address.
 void FunctionCodegen::countUniform(const MemoryAccess& a) {
   const Instruction& in = *current_;
-  if (!countingMemory() || in.space == StateSpace::const_) return;
+  if (!countingMemory() || hasOwnPath(in)) return;
   if (isGenericAccess(in) || a.space == Space::local || in.op == Opcode::atom || in.op == Opcode::red) {
     countByHelper(a);
     return;
@@ -178,11 +249,31 @@ void FunctionCodegen::countUniform(const MemoryAccess& a) {
   Value* one = b.getInt64(1);
   if (a.space == Space::shared) {
     countRaw(isStore ? RawCounter::shared_store_wavefronts : RawCounter::shared_load_wavefronts, one);
+    addToAccess(kSharedTransactions, one);
+    addToAccess(kSharedIdeal, one);
     return;
   }
+  addToAccess(kGlobalTransactions, one);
+  addToAccess(kGlobalIdeal, one);
   countRaw(isStore ? RawCounter::global_store_sectors : RawCounter::global_load_sectors, one);
   countRaw(isStore ? RawCounter::global_store_lines : RawCounter::global_load_lines, one);
   cacheRows(a.address, a.address, b.getInt64(a.bytes * a.count - 1));
+}
+
+// Sectors that the different bytes of both halves would fill: 16 elements each,
+// or one, of which those at the same place count once.
+Value* FunctionCodegen::idealSectors(const Halves& h, unsigned size) {
+  Value* low = h.low;
+  Value* high = h.high;
+  Value* apart = b.CreateSub(b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, low, high),
+                             b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, low, high));
+  auto bytes = [&](unsigned half) {
+    Value* most = b.getInt64(half);
+    return b.CreateAdd(most, b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, apart, most));
+  };
+  Value* all = bytes(size * 16);
+  if (h.same) all = b.CreateSelect(h.same, bytes(size), all);
+  return b.CreateLShr(b.CreateAdd(all, b.getInt64(31)), 5);
 }
 
 // Each half of the warp at consecutive elements or at one; the insert point is
@@ -190,7 +281,7 @@ void FunctionCodegen::countUniform(const MemoryAccess& a) {
 // Holes in the mask go to the helper.
 void FunctionCodegen::countHalves(const MemoryAccess& a, const Halves& h) {
   const Instruction& in = *current_;
-  if (!countingMemory() || in.space == StateSpace::const_) return;
+  if (!countingMemory() || hasOwnPath(in)) return;
   const unsigned size = a.bytes * a.count;
   if (a.space == Space::local || (a.space == Space::shared && size < 4)) {
     countByHelper(a);
@@ -212,7 +303,10 @@ void FunctionCodegen::countHalves(const MemoryAccess& a, const Halves& h) {
   if (a.space == Space::shared) {
     const auto wavefronts = isStore ? RawCounter::shared_store_wavefronts : RawCounter::shared_load_wavefronts;
     if (size > 4) {  // each half, or quarter, is a pass of its own
-      countRaw(wavefronts, b.getInt64(size == 8 ? 2 : 4));
+      Value* parts = b.getInt64(size == 8 ? 2 : 4);
+      countRaw(wavefronts, parts);
+      addToAccess(kSharedTransactions, parts);
+      addToAccess(kSharedIdeal, parts);
     } else {
       // Distance in words: a second pass when two different words of the halves
       // share a bank.
@@ -225,7 +319,10 @@ void FunctionCodegen::countHalves(const MemoryAccess& a, const Halves& h) {
         conflict = b.CreateSelect(h.same, one, conflict);
       }
       Value* extra = b.CreateZExt(conflict, b.getInt64Ty());
-      countRaw(wavefronts, b.CreateAdd(extra, b.getInt64(1)));
+      Value* all = b.CreateAdd(extra, b.getInt64(1));
+      countRaw(wavefronts, all);
+      addToAccess(kSharedTransactions, all);
+      addToAccess(kSharedIdeal, b.getInt64(1));
       countRaw(isStore ? RawCounter::shared_store_bank_conflicts : RawCounter::shared_load_bank_conflicts, extra);
     }
   } else {
@@ -241,7 +338,12 @@ void FunctionCodegen::countHalves(const MemoryAccess& a, const Halves& h) {
       Value* end = b.CreateAdd(b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, e0, e1), b.getInt64(1));
       return b.CreateSub(both, b.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, end, begin));
     };
-    countRaw(isStore ? RawCounter::global_store_sectors : RawCounter::global_load_sectors, pieces(5));
+    Value* sectors = pieces(5);
+    countRaw(isStore ? RawCounter::global_store_sectors : RawCounter::global_load_sectors, sectors);
+    if (countingSites()) {
+      addToAccess(kGlobalTransactions, sectors);
+      addToAccess(kGlobalIdeal, idealSectors(h, size));
+    }
     countRaw(isStore ? RawCounter::global_store_lines : RawCounter::global_load_lines, pieces(7));
     cacheRows(h.low, h.high, span);
     if (isGenericAccess(in)) countGenericGlobal(in, size);
@@ -256,6 +358,8 @@ void FunctionCodegen::countHalves(const MemoryAccess& a, const Halves& h) {
 // A generic access of all lanes that turned out to be global.
 void FunctionCodegen::countGenericGlobal(const Instruction& in, unsigned bytes) {
   const bool isStore = in.op == Opcode::st;
+  addToAccess(kGlobalRequests, b.getInt64(1));
+  addToAccess(kGlobalThreads, b.getInt64(kWarpSize));
   countRaw(isStore ? RawCounter::global_store_requests : RawCounter::global_load_requests, b.getInt64(1));
   countRaw(isStore ? RawCounter::global_store_bytes : RawCounter::global_load_bytes, b.getInt64(bytes * kWarpSize));
   const unsigned log = bytes <= 1 ? 0 : bytes <= 2 ? 1 : bytes <= 4 ? 2 : bytes <= 8 ? 3 : 4;
@@ -264,7 +368,7 @@ void FunctionCodegen::countGenericGlobal(const Instruction& in, unsigned bytes) 
 }
 
 void FunctionCodegen::countScattered(const MemoryAccess& a) {
-  if (countingMemory() && current_->space != StateSpace::const_) countByHelper(a);
+  if (countingMemory() && !hasOwnPath(*current_)) countByHelper(a);
 }
 
 }  // namespace sonde::softgpu::jit

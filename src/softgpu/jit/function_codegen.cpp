@@ -312,15 +312,15 @@ void FunctionCodegen::emitTerminator(uint32_t index, const Instruction* last) {
 
 void FunctionCodegen::emitBranch(uint32_t index, const Instruction& in) {
   const Block& block = flow_.blocks[index];
-  if (block.successors.size() == 1) {
-    jumpTo(index, block.successors[0]);
-    return;
-  }
-  Value* condition = guardValue(in);
-  if (counting()) {
+  Value* condition = in.guard.reg != ptx::kNoId ? guardValue(in) : nullptr;
+  if (counting() && condition) {
     guard_ = condition;
     countGuarded(in, nullptr);
     guard_ = nullptr;
+  }
+  if (block.successors.size() == 1) {
+    jumpTo(index, block.successors[0]);
+    return;
   }
   if (!block.divergentEnd) {
     BasicBlock* taken = BasicBlock::Create(b.getContext(), "taken", target_);
@@ -334,10 +334,8 @@ void FunctionCodegen::emitBranch(uint32_t index, const Instruction& in) {
   }
   Value* taken = b.CreateAnd(bitsOf(condition), mask_, "taken");
   Value* fall = b.CreateXor(taken, mask_, "fall");
-  if (counting()) {
-    Value* both = b.CreateAnd(b.CreateICmpNE(taken, b.getInt32(0)), b.CreateICmpNE(fall, b.getInt32(0)));
-    countRaw(exec::RawCounter::divergent_branch, b.CreateZExt(both, b.getInt64Ty()));
-  }
+  if (counting())
+    countDiverged(in, b.CreateAnd(b.CreateICmpNE(taken, b.getInt32(0)), b.CreateICmpNE(fall, b.getInt32(0))));
   addPending(block.successors[0], taken);
   addPending(block.successors[1], fall);
   enterChain(index);
@@ -362,16 +360,32 @@ void FunctionCodegen::emitIndexedBranch(uint32_t index, const Instruction& in) {
     b.CreateUnreachable();
     return;
   }
-  if (in.guard.reg != ptx::kNoId) {
-    Value* guard = guardValue(in);
+  Value* guard = in.guard.reg != ptx::kNoId ? guardValue(in) : nullptr;
+  if (counting() && guard) {
+    guard_ = guard;
+    countGuarded(in, nullptr);
+    guard_ = nullptr;
+  }
+  std::map<uint32_t, Value*> ways;  // lanes by the block they go to
+  auto goes = [&](uint32_t to, Value* way) {
+    addPending(to, way);
+    Value*& all = ways[to];
+    all = all ? b.CreateOr(all, way) : way;
+  };
+  if (guard) {
     Value* taken = guard->getType()->isVectorTy() ? b.CreateAnd(bitsOf(guard), mask_)
                                                   : b.CreateSelect(guard, mask_, b.getInt32(0));
-    addPending(block.successors.back(), b.CreateXor(taken, mask_));
+    goes(block.successors.back(), b.CreateXor(taken, mask_));
     lanesLeft = taken;
   }
   for (size_t t = 0; t < targets; ++t) {
     Value* hit = bitsOf(b.CreateICmpEQ(which, splat(b.getInt32(static_cast<uint32_t>(t)))));
-    addPending(block.successors[t], b.CreateAnd(hit, lanesLeft));
+    goes(block.successors[t], b.CreateAnd(hit, lanesLeft));
+  }
+  if (counting()) {
+    Value* together = b.getFalse();
+    for (const auto& [to, way] : ways) together = b.CreateOr(together, b.CreateICmpEQ(way, mask_));
+    countDiverged(in, b.CreateNot(together));
   }
   enterChain(index);
 }

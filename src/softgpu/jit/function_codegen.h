@@ -172,6 +172,13 @@ class FunctionCodegen final : public EmitContext {
   bool counting() const { return k_.level >= exec::CountLevel::instructions; }
   bool countingMemory() const { return k_.level >= exec::CountLevel::requests; }
   bool countingCaches() const { return k_.level >= exec::CountLevel::caches; }
+  bool countingSites() const { return k_.sourceLevel; }
+  CounterSite* siteOf(const ptx::Instruction& in);  // null: not the source-level variant
+  void addSite(uint32_t instruction, uint32_t warps, uint32_t threads);
+  llvm::Value* accessBase();  // i32: first slot of the current access; constant 0: not counted
+  llvm::Value* idealSectors(const Halves& h, unsigned size);
+  void addToAccess(uint32_t which, llvm::Value* amount64);
+  void countDiverged(const ptx::Instruction& in, llvm::Value* diverged);
   void countBlock(uint32_t index);
   void addToSlot(uint32_t slot, llvm::Value* amount64);
   void countGuarded(const ptx::Instruction& in, llvm::Value* lanes);
@@ -214,7 +221,9 @@ class FunctionCodegen final : public EmitContext {
   llvm::Value* guard_ = nullptr;     // i1 or <32 x i1>, when a guard selects the results
   uint32_t block_ = 0;
   bool inOutlined_ = false;
-  std::vector<bool> everRead_;  // registers that some instruction reads
+  std::vector<bool> everRead_;   // registers that some instruction reads
+  std::vector<uint32_t> sites_;  // of each instruction: its place in CounterPlan::sites + 1
+  llvm::Value* outlinedAccess_ = nullptr;
   const ptx::Instruction* current_ = nullptr;
   std::map<size_t, llvm::Value*> fields_;
   std::vector<llvm::Value*> scratch_;

@@ -93,4 +93,56 @@ InstructionClass classify(const Instruction& in) {
   return c;
 }
 
+namespace {
+
+RecordClass memoryClass(const Instruction& in) {
+  using ptx::StateSpace;
+  const bool atomic = in.op == Opcode::atom || in.op == Opcode::red;
+  switch (in.op) {
+    case Opcode::tex:
+    case Opcode::tld4: return RecordClass::texture;
+    case Opcode::suld:
+    case Opcode::sust: return RecordClass::surface;
+    case Opcode::sured: return RecordClass::surfaceAtomic;
+    case Opcode::ldmatrix:
+    case Opcode::stmatrix: return RecordClass::shared;
+    case Opcode::multimem: return RecordClass::global;
+    default: break;
+  }
+  switch (in.space) {
+    case StateSpace::global: return atomic ? RecordClass::globalAtomic : RecordClass::global;
+    case StateSpace::shared:
+    case StateSpace::sharedCta:
+    case StateSpace::sharedCluster:
+      // cp.async reads global memory; what it names first is where that goes.
+      if (in.op == Opcode::cp) return RecordClass::global;
+      return atomic ? RecordClass::sharedAtomic : RecordClass::shared;
+    case StateSpace::local: return RecordClass::local;
+    // Kernel parameters lie in constant memory.
+    case StateSpace::const_:
+    case StateSpace::param:
+    case StateSpace::paramEntry:
+    case StateSpace::paramFunc: return RecordClass::constant;
+    default: return atomic ? RecordClass::globalAtomic : RecordClass::generic;
+  }
+}
+
+}  // namespace
+
+RecordClass recordClass(const Instruction& in) {
+  switch (classify(in).kind) {
+    case RawCounter::inst_fp_32: return RecordClass::fp32;
+    case RawCounter::inst_fp_64: return RecordClass::fp64;
+    case RawCounter::inst_fp_16: return RecordClass::fp16;
+    case RawCounter::inst_integer: return RecordClass::integer;
+    case RawCounter::inst_bit_convert: return RecordClass::bitConversion;
+    case RawCounter::inst_control: return RecordClass::controlFlow;
+    case RawCounter::inst_inter_thread: return RecordClass::interThread;
+    case RawCounter::inst_compute_ld_st: return memoryClass(in);
+    default: break;
+  }
+  const bool barrier = in.op == Opcode::bar || in.op == Opcode::barrier || in.op == Opcode::mbarrier;
+  return barrier ? RecordClass::barrier : RecordClass::miscellaneous;
+}
+
 }  // namespace sonde::softgpu::jit

@@ -175,8 +175,8 @@ void FunctionCodegen::emitMatrixRows(const Instruction& in) {
   llvm::Type *p = b.getPtrTy(), *i32 = b.getInt32Ty();
   const uint32_t what = static_cast<uint32_t>(access.space) | (loads ? 0u : 1u) << 4;
   if (countingMemory())
-    b.CreateCall(k_.helper("sonde_count_rows", b.getVoidTy(), {p, p, i32}),
-                 {warp_, addresses, b.getInt32(what | count << 8)});
+    b.CreateCall(k_.helper("sonde_count_rows", b.getVoidTy(), {p, p, i32, i32}),
+                 {warp_, addresses, b.getInt32(what | count << 8), accessBase()});
   b.CreateCall(k_.helper(loads ? "sonde_ldmatrix" : "sonde_stmatrix", b.getVoidTy(), {p, p, i32, i32, i32, p}),
                {warp_, addresses, b.getInt32(static_cast<uint32_t>(access.space)), b.getInt32(count),
                 b.getInt32(in.has(Mod::trans)), rows});
@@ -211,8 +211,9 @@ void FunctionCodegen::emitWmmaMemory(const Instruction& in) {
   llvm::Type *p = b.getPtrTy(), *i32 = b.getInt32Ty();
   const uint32_t what = static_cast<uint32_t>(access.space) | (loads ? 0u : 1u) << 4;
   if (countingMemory())
-    b.CreateCall(k_.helper("sonde_count_tile", b.getVoidTy(), {p, p, i32, p, i32, i32}),
-                 {warp_, matrixJob(job), b.getInt32(static_cast<uint32_t>(part)), addresses, b.getInt32(what), stride});
+    b.CreateCall(k_.helper("sonde_count_tile", b.getVoidTy(), {p, p, i32, p, i32, i32, i32}),
+                 {warp_, matrixJob(job), b.getInt32(static_cast<uint32_t>(part)), addresses, b.getInt32(what), stride,
+                  accessBase()});
   b.CreateCall(k_.helper(loads ? "sonde_wmma_load" : "sonde_wmma_store", b.getVoidTy(), {p, p, i32, p, i32, i32, p}),
                {warp_, matrixJob(job), b.getInt32(static_cast<uint32_t>(part)), addresses,
                 b.getInt32(static_cast<uint32_t>(access.space)), stride, fragment});

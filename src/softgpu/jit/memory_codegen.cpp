@@ -286,7 +286,9 @@ std::vector<Value*> FunctionCodegen::loadUniform(const MemoryAccess& a, llvm::Ty
 
 std::vector<Value*> FunctionCodegen::loadVarying(const MemoryAccess& a, llvm::Type* element) {
   if (llvm::Function* f = outlined(a, element, false)) {
-    Value* r = b.CreateCall(f, {warp_, effectMask(), a.address});
+    std::vector<Value*> args{warp_, effectMask(), a.address};
+    if (countingSites()) args.push_back(accessBase());
+    Value* r = b.CreateCall(f, args);
     if (a.count == 1) return {r};
     std::vector<Value*> values;
     for (unsigned i = 0; i < a.count; ++i) values.push_back(b.CreateExtractValue(r, i));
@@ -417,6 +419,8 @@ llvm::Function* FunctionCodegen::outlined(const MemoryAccess& a, llvm::Type* ele
   if (llvm::Function* known = k_.llvmModule().getFunction(key)) return known;
   llvm::Type* row = FixedVectorType::get(element, kWarpSize);
   std::vector<llvm::Type*> args{b.getPtrTy(), b.getInt32Ty(), a.address->getType()};
+  if (countingSites()) args.push_back(b.getInt32Ty());
+  const auto firstValue = static_cast<unsigned>(args.size());
   llvm::Type* result = b.getVoidTy();
   if (isStore)
     args.insert(args.end(), a.count, row);
@@ -447,12 +451,13 @@ llvm::Function* FunctionCodegen::outlined(const MemoryAccess& a, llvm::Type* ele
   mask_ = f->getArg(1);
   effect_ = guard_ = nullptr;
   inOutlined_ = true;
+  outlinedAccess_ = countingSites() ? f->getArg(3) : nullptr;
   b.SetInsertPoint(body);
   MemoryAccess inner = a;
   inner.address = f->getArg(2);
   if (isStore) {
     std::vector<Value*> values;
-    for (unsigned i = 0; i < a.count; ++i) values.push_back(f->getArg(3 + i));
+    for (unsigned i = 0; i < a.count; ++i) values.push_back(f->getArg(firstValue + i));
     storeVarying(inner, values);
     b.CreateRetVoid();
   } else {
@@ -465,6 +470,7 @@ llvm::Function* FunctionCodegen::outlined(const MemoryAccess& a, llvm::Type* ele
   b.SetInsertPoint(entry_);
   b.CreateBr(body);
   inOutlined_ = false;
+  outlinedAccess_ = nullptr;
   target_ = target;
   entry_ = entry;
   warp_ = warp;
@@ -513,6 +519,7 @@ void FunctionCodegen::storeUniform(const MemoryAccess& a, const std::vector<Valu
 void FunctionCodegen::storeVarying(const MemoryAccess& a, const std::vector<Value*>& values) {
   if (llvm::Function* f = outlined(a, values[0]->getType()->getScalarType(), true)) {
     std::vector<Value*> args{warp_, effectMask(), a.address};
+    if (countingSites()) args.push_back(accessBase());
     for (Value* v : values) args.push_back(v->getType()->isVectorTy() ? v : splat(v));
     b.CreateCall(f, args);
     return;
