@@ -41,6 +41,18 @@ constexpr const char* kRunFooter =
     "  sonde run -e warps_launched,inst_executed -m ipc --kernels saxpy ./app\n"
     "  sonde run --device real ./app          on NVIDIA's driver instead of the software GPU";
 
+constexpr const char* kSourceFooter =
+    "The application starts at the first word that is no option, or after --.\n"
+    "Cost is the warp instructions that a line executes and its transactions with global and shared memory; Threads\n"
+    "the share of the warps' threads that do something; Diverged the branches after which threads of a warp part.\n"
+    "In brackets: the fewest transactions that would do. Code without line information is shown as PTX; compile with\n"
+    "-lineinfo.\n\n"
+    "Examples:\n"
+    "  sonde source ./app\n"
+    "  sonde source --kernels saxpy --top 5 -- ./app --its-own-option\n"
+    "  sonde source -o report.html --source-dir ~/src/app ./app\n"
+    "  sonde source --csv ./app > lines.csv";
+
 std::string reportNames() {
   std::string text = "Reports:\n";
   for (const auto& r : reports::allReports()) text += fmt::format("  {:<24} {}\n", r.name, r.description);
@@ -151,6 +163,7 @@ bool useCommon(const CommonSettings& s, Console& console, std::string* error) {
 class HelpFormatter : public CLI::Formatter {
  public:
   std::string make_usage(const CLI::App* app, std::string name) const override {
+    if (app->get_name() == "source") return "Usage: sonde source [OPTIONS] [--] APPLICATION [ARGUMENTS...]\n";
     if (app->get_name() == "run") return "Usage: sonde run [OPTIONS] [--] APPLICATION [ARGUMENTS...]\n";
     return CLI::Formatter::make_usage(app, std::move(name));
   }
@@ -166,6 +179,8 @@ struct CommandLine {
   bool devicesJson = false;
   std::string shell;
   CLI::Option* traceOption = nullptr;
+
+  void addSourceCommand();
 
   CommandLine() {
     app.formatter(std::make_shared<HelpFormatter>());
@@ -204,6 +219,9 @@ struct CommandLine {
     r.add_option("--lock-clocks", run.lockClocks, "Lock the clocks of the devices while the application runs")
         ->check(CLI::IsMember({"base", "boost"}))
         ->type_name("base|boost");
+    addList(r, "--source-level-analysis", run.sourceLevel,
+            "Count instruction by instruction: global_access, shared_access, branch, instruction_execution or all")
+        ->group("Source level");
     r.add_option("-t,--timeout", run.timeout, "Stop the application after so many seconds")
         ->check(CLI::NonNegativeNumber)
         ->type_name("SECONDS");
@@ -225,6 +243,8 @@ struct CommandLine {
     r.add_flag("--initcheck", run.initcheck, "Find reads of device memory that nothing wrote (software GPU)");
     r.add_flag("--synccheck", run.synccheck, "Find barriers that not all threads reach (software GPU)");
     r.add_flag("--fidelity", run.fidelity, "Tell of each kernel which instructions are not bit-exact (software GPU)");
+
+    addSourceCommand();
 
     CLI::App& p = *app.add_subcommand("report", "Print reports of a trace file");
     p.footer(reportNames() +
@@ -282,21 +302,54 @@ struct CommandLine {
   }
 };
 
-int runWith(CommandLine& line, const std::vector<std::string>& afterDashes, bool hadDashes, Console& console) {
+void CommandLine::addSourceCommand() {
+  CLI::App& s = *app.add_subcommand("source", "Run an application and show what each source line costs");
+  s.footer(kSourceFooter);
+  s.prefix_command();
+  s.add_option("-o,--output", run.source.output, "Also write the annotated source as one HTML file")
+      ->type_name("FILE.html");
+  s.add_flag("-f,--force", run.exports.force, "Replace a file that exists");
+  s.add_option("--kernels", run.report.kernels, "Only functions whose name this regular expression matches")
+      ->type_name("REGEX");
+  s.add_option("--top", run.source.top, "So many lines in the list of the most expensive")->capture_default_str();
+  s.add_option("--context", run.source.context, "So many lines around those that ran")
+      ->check(CLI::Range(0u, 1000000u))
+      ->capture_default_str();
+  addList(s, "--source-dir", run.source.folders, "Look for source files here too")->type_name("FOLDER");
+  s.add_flag("--csv", run.report.csv, "Print a table of all lines as comma-separated values instead");
+  s.add_flag("--no-report", run.report.noReport, "Print nothing, just write the file");
+  s.add_option("--names", run.report.names, "Names of functions")
+      ->type_name("full|base|mangled")
+      ->capture_default_str();
+  s.add_option("--device", run.device, "The software GPU counts instructions; NVIDIA's driver does not")
+      ->check(CLI::IsMember({"software", "real", "auto"}))
+      ->capture_default_str();
+  s.add_option("--cupti", run.cupti, "Use this libcupti instead of sonde's own")->type_name("PATH");
+  s.add_option("-t,--timeout", run.timeout, "Stop the application after so many seconds")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("SECONDS");
+  s.add_option("--profile-from-start", run.profileFromStart, "off: count only between cudaProfilerStart and Stop")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->capture_default_str();
+  addCommonOptions(s, run.common);
+}
+
+int runWith(CommandLine& line, const char* name, const std::vector<std::string>& afterDashes, bool hadDashes,
+            Console& console) {
   // Only the application's words are left over; an option among them at the
   // front is one that sonde does not have.
   std::vector<std::string>& command = line.run.command;
-  command = line.app.get_subcommand("run")->remaining();
+  command = line.app.get_subcommand(name)->remaining();
   if (!command.empty() && command[0] == "--") command.erase(command.begin());
   if (!command.empty() && command[0].size() > 1 && command[0][0] == '-') {
-    console.error(fmt::format("run has no option {}; 'sonde run --help' lists them", command[0]));
+    console.error(fmt::format("{0} has no option {1}; 'sonde {0} --help' lists them", name, command[0]));
     return kOwnFailure;
   }
   if (hadDashes && !command.empty()) command.emplace_back("--");
   command.insert(command.end(), afterDashes.begin(), afterDashes.end());
   line.run.traceGiven = line.traceOption->count() != 0;
   if (command.empty() && !line.run.queryEvents && !line.run.queryMetrics) {
-    console.error("no application is given: sonde run [OPTIONS] APPLICATION [ARGUMENTS...]");
+    console.error(fmt::format("no application is given: sonde {} [OPTIONS] APPLICATION [ARGUMENTS...]", name));
     return kOwnFailure;
   }
   return runCommand(line.run, console);
@@ -308,7 +361,7 @@ int mainOrThrow(int argc, char** argv) {
   // What follows -- belongs to the application, whatever it looks like.
   std::vector<std::string> words(argv + 1, argv + argc), afterDashes;
   bool hadDashes = false;
-  if (!words.empty() && words[0] == "run") {
+  if (!words.empty() && (words[0] == "run" || words[0] == "source")) {
     for (size_t i = 1; i < words.size(); i++) {
       if (words[i] != "--") continue;
       hadDashes = true;
@@ -333,7 +386,12 @@ int mainOrThrow(int argc, char** argv) {
     return false;
   };
   if (line.app.got_subcommand("run"))
-    return ready(line.run.common) ? runWith(line, afterDashes, hadDashes, console) : kOwnFailure;
+    return ready(line.run.common) ? runWith(line, "run", afterDashes, hadDashes, console) : kOwnFailure;
+  if (line.app.got_subcommand("source")) {
+    line.run.source.on = true;
+    line.run.sourceLevel = {"all"};
+    return ready(line.run.common) ? runWith(line, "source", afterDashes, hadDashes, console) : kOwnFailure;
+  }
   if (line.app.got_subcommand("report"))
     return ready(line.report.common) ? reportCommand(line.report, console) : kOwnFailure;
   if (line.app.got_subcommand("export"))

@@ -332,7 +332,7 @@ TEST_F(Run, ColoursOnlyWhenWanted) {
 // ---------------------------------------------------------------- the rest --
 
 TEST_F(Run, EachCommandHasHelpWithAnExample) {
-  for (const char* command : {"run", "report", "export", "clocks", "devices", "version", "completion"}) {
+  for (const char* command : {"run", "source", "report", "export", "clocks", "devices", "version", "completion"}) {
     const Outcome o = sonde({command, "--help"});
     EXPECT_EQ(o.status, 0);
     EXPECT_THAT(o.out, HasSubstr("Example")) << command;

@@ -5,6 +5,7 @@
 Usage: sondecc_test.py SONDECC INCLUDE_DIR LIBRARY_DIR
 """
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -182,6 +183,13 @@ int main() {
         text = self.read("kernel.ptx").decode()
         self.assertIn(".target sm_80", text)
         self.assertIn(".visible .entry _Z6kernelPi(", text)
+
+    def test_lines_of_the_source(self):
+        for options, lines in (([], False), (["-lineinfo"], True), (["-g"], True), (["-G"], True)):
+            self.compile("-ptx", "-arch=sm_80", "kernel.cu", *options)
+            text = self.read("kernel.ptx").decode()
+            self.assertEqual(bool(re.search(r"^\s*\.loc\s+\d+ \d+", text, re.M)), lines, options)
+            self.assertEqual("kernel.cu\"" in text, lines, options)
 
     def test_fat_binary_holds_each_architecture(self):
         self.compile("-fatbin", "-gencode", "arch=compute_75,code=sm_75", "--generate-code",

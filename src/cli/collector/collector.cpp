@@ -60,6 +60,12 @@ void CUPTIAPI completeBuffer(CUcontext, uint32_t, uint8_t* buffer, size_t, size_
 }
 
 void CUPTIAPI onCallback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void* data) {
+  if (domain == CUPTI_CB_DOMAIN_RESOURCE) {
+    const auto* resource = static_cast<const CUpti_ResourceData*>(data);
+    if (cbid == CUPTI_CBID_RESOURCE_MODULE_LOADED && resource->resourceDescriptor != nullptr)
+      Collector::instance().moduleLoaded(*static_cast<const CUpti_ModuleResourceData*>(resource->resourceDescriptor));
+    return;
+  }
   const auto* info = static_cast<const CUpti_CallbackData*>(data);
   if (domain == CUPTI_CB_DOMAIN_DRIVER_API && Counting::isLaunch(cbid)) {
     Collector::instance().driverLaunch(cbid, *info);
@@ -145,14 +151,16 @@ bool Collector::startLocked() {
   return true;
 }
 
-// One subscription for two purposes: cudaProfilerStart and Stop, and counting.
+// One subscription for three purposes: cudaProfilerStart and Stop, counting, and
+// the texts of modules.
 void Collector::subscribe() {
   const bool bounded = number("SONDE_PROFILE_FROM_START", 1) == 0;
   std::string error;
   counting_.note = [](const std::string& text) { Collector::instance().note(text); };
   const bool counts = counting_.configure(&error);
   if (!error.empty()) note(error);
-  if (!bounded && !counts) return;
+  const bool modules = std::find(kinds_.begin(), kinds_.end(), CUPTI_ACTIVITY_KIND_MODULE) != kinds_.end();
+  if (!bounded && !counts && !modules) return;
   CUpti_SubscriberHandle subscriber = nullptr;
   CUptiResult r = cupti_.subscribe == nullptr || cupti_.enableCallback == nullptr
                       ? CUPTI_ERROR_NOT_SUPPORTED
@@ -174,9 +182,25 @@ void Collector::subscribe() {
       if (r == CUPTI_SUCCESS) r = cupti_.enableCallback(1, subscriber, call.domain, call.cbid);
     if (r != CUPTI_SUCCESS) failed("cudaProfilerStart cannot be watched; nothing was recorded");
   }
+  if (modules) {
+    if (r == CUPTI_SUCCESS)
+      r = cupti_.enableCallback(1, subscriber, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_LOADED);
+    if (r != CUPTI_SUCCESS) failed("modules cannot be watched; instructions without source lines have no text");
+  }
   if (!counts) return;
   if (r == CUPTI_SUCCESS) r = counting_.watchLaunches(subscriber);
   if (r != CUPTI_SUCCESS) failed("launches cannot be watched; nothing was counted");
+}
+
+void Collector::moduleLoaded(const CUpti_ModuleResourceData& module) {
+  constexpr size_t kMostBytes = size_t{16} << 20;
+  if (!active() || !ownProcess() || module.pCubin == nullptr || module.cubinSize > kMostBytes) return;
+  // PTX is text; an ELF image is of no use to a reader.
+  std::string text(module.pCubin, ::strnlen(module.pCubin, module.cubinSize));
+  if (text.find(".version") == std::string::npos) return;
+  const uint32_t entry[2] = {module.moduleId, writer_.stringId(text.c_str())};
+  writer_.flushStrings();
+  writer_.block(spool::BlockType::ModuleText, entry, sizeof entry);
 }
 
 void Collector::driverLaunch(uint32_t cbid, const CUpti_CallbackData& info) {
@@ -228,8 +252,11 @@ void Collector::note(const std::string& text) {
 // are on whatever the profile's bounds are.
 void Collector::enableKinds(bool on, bool things) {
   for (const uint32_t kind : kinds_) {
-    const bool isThing =
-        kind == CUPTI_ACTIVITY_KIND_DEVICE || kind == CUPTI_ACTIVITY_KIND_CONTEXT || kind == CUPTI_ACTIVITY_KIND_NAME;
+    // Of modules only the texts are kept, by callback.
+    if (kind == CUPTI_ACTIVITY_KIND_MODULE) continue;
+    const bool isThing = kind == CUPTI_ACTIVITY_KIND_DEVICE || kind == CUPTI_ACTIVITY_KIND_CONTEXT ||
+                         kind == CUPTI_ACTIVITY_KIND_NAME || kind == CUPTI_ACTIVITY_KIND_FUNCTION ||
+                         kind == CUPTI_ACTIVITY_KIND_SOURCE_LOCATOR;
     if (isThing != things) continue;
     const auto k = static_cast<CUpti_ActivityKind>(kind);
     CUptiResult r = CUPTI_SUCCESS;

@@ -52,6 +52,8 @@ class Collector {
   void requestBuffer(uint8_t** buffer, size_t* size, size_t* maxRecords);
   void completeBuffer(uint8_t* buffer, size_t validSize);
   void profilerSwitched(bool on);
+  // Keeps the text of a module that is being loaded, when kind MODULE is asked for.
+  void moduleLoaded(const CUpti_ModuleResourceData& module);
   void driverLaunch(uint32_t cbid, const CUpti_CallbackData& info);
 
  private:

@@ -33,23 +33,6 @@ std::vector<std::string> chosenReports(const ReportSettings& s) {
   return names;
 }
 
-bool reportOptions(const ReportSettings& s, reports::Options* options, std::string* error) {
-  const auto style = reports::parseNameStyle(s.names);
-  if (!style) {
-    *error = fmt::format("--names {}: full, base or mangled", s.names);
-    return false;
-  }
-  options->names = *style;
-  options->devices.insert(s.devices.begin(), s.devices.end());
-  options->nestedDriverCalls = s.nestedDriverCalls;
-  std::string why;
-  if (!s.kernels.empty() && !options->kernels.compile(s.kernels, &why)) {
-    *error = fmt::format("--kernels '{}' is no regular expression: {}", s.kernels, why);
-    return false;
-  }
-  return true;
-}
-
 struct Output {
   std::string format;  // kTraceFormat or one of the exports
   std::string path;    // pattern
@@ -99,6 +82,23 @@ bool chosenOutputs(const ExportSettings& s, std::vector<Output>* outputs, std::s
   return true;
 }
 
+// Those of the source-level kinds that were recorded.
+std::vector<std::string> sourceReports(const Trace& trace) {
+  bool global = false, shared = false, branch = false, instruction = false;
+  for (const InstructionCounts& i : trace.instructions) {
+    global = global || i.global.requests != 0;
+    shared = shared || i.shared.requests != 0;
+    branch = branch || i.branches != 0;
+    instruction = instruction || i.executed != 0;
+  }
+  std::vector<std::string> names;
+  if (global) names.emplace_back("source_global_access");
+  if (shared) names.emplace_back("source_shared_access");
+  if (branch) names.emplace_back("source_branch");
+  if (instruction) names.emplace_back("source_instruction_execution");
+  return names;
+}
+
 // Without these a report is missing or wrong; the others only add to it.
 bool isEssential(uint32_t kind) {
   constexpr uint32_t kHelpful[] = {CUPTI_ACTIVITY_KIND_DEVICE, CUPTI_ACTIVITY_KIND_CONTEXT, CUPTI_ACTIVITY_KIND_NAME,
@@ -133,6 +133,23 @@ void printNotes(const Process& p, Console& console) {
 }
 
 }  // namespace
+
+bool reportOptions(const ReportSettings& s, reports::Options* options, std::string* error) {
+  const auto style = reports::parseNameStyle(s.names);
+  if (!style) {
+    *error = fmt::format("--names {}: full, base or mangled", s.names);
+    return false;
+  }
+  options->names = *style;
+  options->devices.insert(s.devices.begin(), s.devices.end());
+  options->nestedDriverCalls = s.nestedDriverCalls;
+  std::string why;
+  if (!s.kernels.empty() && !options->kernels.compile(s.kernels, &why)) {
+    *error = fmt::format("--kernels '{}' is no regular expression: {}", s.kernels, why);
+    return false;
+  }
+  return true;
+}
 
 bool checkReportSettings(const ReportSettings& s, std::string* error) {
   reports::Options options;
@@ -184,7 +201,10 @@ bool printReports(const Trace& trace, const ReportSettings& s, Console& console,
                       [&, k = kind](const auto& counter) { return counter.first == k; }))
         names.emplace_back(report);
   }
-  if (usual && !counted)
+  const bool sources = !trace.instructions.empty();
+  if (usual)
+    for (std::string& name : sourceReports(trace)) names.push_back(std::move(name));
+  if (usual && !counted && !sources)
     names = {"cuda_api_sum", "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum", "nvtx_sum"};
   if (usual && !trace.environment.empty()) names.emplace_back("environment_sum");
   if (usual && !trace.unifiedMemory.empty())

@@ -9,6 +9,7 @@
 
 #include "cli/commands/console.h"
 #include "cli/commands/settings.h"
+#include "cli/reports/reports.h"
 #include "cli/spool/trace.h"
 
 namespace sonde::cli {
@@ -16,6 +17,9 @@ namespace sonde::cli {
 // Finds mistakes before an application has run for hours. False: *error.
 bool checkReportSettings(const ReportSettings& settings, std::string* error);
 bool checkExportSettings(const ExportSettings& settings, std::string* error);
+
+// The filters and names that the settings ask for.
+bool reportOptions(const ReportSettings& settings, reports::Options* options, std::string* error);
 
 bool printReports(const Trace& trace, const ReportSettings& settings, Console& console, std::string* error);
 // The line on lost records, and warnings on everything that is not whole.

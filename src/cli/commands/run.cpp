@@ -19,6 +19,7 @@
 #include "cli/commands/locations.h"
 #include "cli/commands/results.h"
 #include "cli/commands/settings.h"
+#include "cli/commands/source.h"
 #include "cli/spool/reader.h"
 
 namespace sonde::cli {
@@ -96,6 +97,33 @@ bool kindsOf(const std::string& words, std::vector<uint32_t>* kinds, std::string
   return true;
 }
 
+// The activity kinds behind the words of --source-level-analysis.
+bool sourceKindsOf(const std::vector<std::string>& words, std::vector<uint32_t>* kinds, std::string* error) {
+  constexpr std::pair<const char*, uint32_t> kWords[] = {
+      {"global_access", CUPTI_ACTIVITY_KIND_GLOBAL_ACCESS},
+      {"shared_access", CUPTI_ACTIVITY_KIND_SHARED_ACCESS},
+      {"branch", CUPTI_ACTIVITY_KIND_BRANCH},
+      {"instruction_execution", CUPTI_ACTIVITY_KIND_INSTRUCTION_EXECUTION}};
+  for (const std::string& word : words) {
+    bool known = false;
+    for (const auto& [name, kind] : kWords) {
+      if (word != name && word != "all") continue;
+      known = true;
+      kinds->push_back(kind);
+    }
+    if (known) continue;
+    *error = fmt::format(
+        "--source-level-analysis {}: global_access, shared_access, branch, instruction_execution and all exist", word);
+    return false;
+  }
+  if (!words.empty())
+    kinds->insert(kinds->end(), {CUPTI_ACTIVITY_KIND_SOURCE_LOCATOR, CUPTI_ACTIVITY_KIND_FUNCTION,
+                                 CUPTI_ACTIVITY_KIND_MODULE, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL});
+  std::sort(kinds->begin(), kinds->end());
+  kinds->erase(std::unique(kinds->begin(), kinds->end()), kinds->end());
+  return true;
+}
+
 std::string inherited(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr ? value : "";
@@ -131,6 +159,7 @@ bool makePlan(const RunSettings& s, const std::string& spoolFolder, Plan* plan, 
   }
   std::vector<uint32_t> kinds;
   if (!kindsOf(s.trace, &kinds, error)) return false;
+  if (!sourceKindsOf(s.sourceLevel, &kinds, error)) return false;
   if (s.environment) kinds.push_back(CUPTI_ACTIVITY_KIND_ENVIRONMENT);
   const auto also = [&](uint32_t kind) {
     if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
@@ -262,6 +291,8 @@ int runCommand(RunSettings& s, Console& console) {
   };
   if (s.queryEvents || s.queryMetrics) return query(s, console);
   if (!checkReportSettings(s.report, &error) || !checkExportSettings(s.exports, &error)) return fail();
+  if (s.source.on && !checkSourceSettings(s, &error)) return fail();
+  if (std::vector<uint32_t> kinds; !sourceKindsOf(s.sourceLevel, &kinds, &error)) return fail();
   const bool counting = !s.events.empty() || !s.metrics.empty();
   const GpuLibraries libraries = librariesFor(s);
   ClockHold clocks;
@@ -272,6 +303,10 @@ int runCommand(RunSettings& s, Console& console) {
   CounterChoice choice;
   if (counting) {
     if (!s.traceGiven) s.trace = "gpu";
+  } else if (!s.sourceLevel.empty() && !s.traceGiven) {
+    s.trace = "gpu";
+  }
+  if (counting) {
     if (!readCatalogue(libraries, s.report.devices, &catalogue, &error) ||
         !chooseCounters(catalogue, s.events, s.metrics, &choice, &error))
       return fail();
@@ -329,7 +364,7 @@ int runCommand(RunSettings& s, Console& console) {
   const std::vector<Spool>& spools = passes[0];
   Trace trace;
   if (!readSpools(spools, trace, console)) return app.status != 0 ? app.status : kOwnFailure;
-  bool good = printReports(trace, s.report, console, &error);
+  bool good = s.source.on ? printSource(trace, s, console, &error) : printReports(trace, s.report, console, &error);
   printLosses(trace, s.report.csv, console);
   if (const auto warning = movingClocksWarning(catalogue, choice)) console.warning(*warning);
   printMovedClocks(trace, s.report, console);

@@ -34,7 +34,17 @@ struct CommonSettings {
   bool quiet = false;
 };
 
+// Of `source`.
+struct SourceSettings {
+  bool on = false;                   // the command is `source`, not `run`
+  std::string output;                // HTML file; pattern
+  std::vector<std::string> folders;  // where to look for files
+  uint32_t top = 20, context = 2;
+};
+
 struct RunSettings {
+  SourceSettings source;
+  std::vector<std::string> sourceLevel;  // --source-level-analysis
   ReportSettings report;
   ExportSettings exports;
   CommonSettings common;

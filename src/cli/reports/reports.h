@@ -73,6 +73,12 @@ Table umThrashingSummary(const Trace&, const Options&);
 Table umTrace(const Trace&, const Options&);
 // um_advice.cpp
 Table umAdvice(const Trace&, const Options&);
+// source.cpp
+Table sourceLines(const Trace&, const Options&);
+Table sourceGlobalAccess(const Trace&, const Options&);
+Table sourceSharedAccess(const Trace&, const Options&);
+Table sourceBranch(const Trace&, const Options&);
+Table sourceInstructions(const Trace&, const Options&);
 // traces.cpp
 Table gpuTrace(const Trace&, const Options&);
 Table apiTrace(const Trace&, const Options&);

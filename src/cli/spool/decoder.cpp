@@ -264,7 +264,7 @@ bool Decoder::record(const unsigned char* data, size_t size) {
       trace_.environment.push_back(e);
       return true;
     }
-    default: return true;  // stored, of no use to any report
+    default: return sourceRecord(data, size);
   }
 }
 
@@ -300,6 +300,7 @@ void Decoder::marker(const unsigned char* data, size_t size) {
 }
 
 void Decoder::finish() {
+  finishInstructions();
   for (size_t i = firstApiCall_; i < trace_.apiCalls.size(); i++) {
     ApiCall& call = trace_.apiCalls[i];
     const uint32_t domain = call.runtime ? CUPTI_CB_DOMAIN_RUNTIME_API : CUPTI_CB_DOMAIN_DRIVER_API;

@@ -22,6 +22,7 @@ class Decoder {
   bool names(std::span<const unsigned char> payload);
   bool records(std::span<const unsigned char> payload);
   bool counters(std::span<const unsigned char> payload);
+  bool moduleTexts(std::span<const unsigned char> payload);
   bool counterResults(std::span<const unsigned char> payload);
   bool locations(std::span<const unsigned char> payload);
   bool locationNames(std::span<const unsigned char> payload);
@@ -34,6 +35,9 @@ class Decoder {
   };
   bool record(const unsigned char* data, size_t size);
   StringId textOf(const char* storedId);
+  bool sourceRecord(const unsigned char* data, size_t size);
+  InstructionCounts& instruction(uint32_t functionId, uint64_t pc, uint32_t locator);
+  void finishInstructions();
   void marker(const unsigned char* data, size_t size);
   template <typename E>
   E event(uint64_t start, uint64_t end) const {
@@ -54,6 +58,9 @@ class Decoder {
   std::unordered_map<uint32_t, NvtxRange> openRanges_;                                     // by marker id
   std::unordered_map<uint32_t, std::pair<std::optional<uint32_t>, uint32_t>> markerData_;  // id → colour, category
   size_t firstRange_ = SIZE_MAX;
+  std::map<std::pair<uint32_t, uint64_t>, size_t> instructionAt_;  // by function and place
+  std::unordered_map<uint32_t, std::pair<StringId, uint32_t>> locators_;
+  std::unordered_map<uint32_t, StringId> functions_;
   size_t firstLaunch_ = SIZE_MAX;
 };
 

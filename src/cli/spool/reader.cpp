@@ -115,6 +115,7 @@ size_t readSection(Bytes data, size_t at, Trace& trace) {
           process.skipped[load<uint32_t>(payload.data())] += load<uint64_t>(payload.data() + 8);
         break;
       case BlockType::Counters: good = decoder.counters(payload); break;
+      case BlockType::ModuleText: good = decoder.moduleTexts(payload); break;
       case BlockType::CounterResults: good = decoder.counterResults(payload); break;
       case BlockType::Locations: good = decoder.locations(payload); break;
       case BlockType::LocationNames: good = decoder.locationNames(payload); break;

@@ -47,6 +47,14 @@ RecordLayout recordLayout(uint32_t kind) {
     case CUPTI_ACTIVITY_KIND_ENVIRONMENT: return {sizeof(CUpti_ActivityEnvironment), {}, {}};
     case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
       return {sizeof(CUpti_ActivityGraphTrace2), {}, {FIELD(CUpti_ActivityGraphTrace2, reserved)}};
+    case CUPTI_ACTIVITY_KIND_SOURCE_LOCATOR:
+      return {sizeof(CUpti_ActivitySourceLocator), {FIELD(CUpti_ActivitySourceLocator, fileName)}, {}};
+    case CUPTI_ACTIVITY_KIND_GLOBAL_ACCESS: return {sizeof(CUpti_ActivityGlobalAccess3), {}, {}};
+    case CUPTI_ACTIVITY_KIND_SHARED_ACCESS: return {sizeof(CUpti_ActivitySharedAccess), {}, {}};
+    case CUPTI_ACTIVITY_KIND_BRANCH: return {sizeof(CUpti_ActivityBranch2), {}, {}};
+    case CUPTI_ACTIVITY_KIND_INSTRUCTION_EXECUTION: return {sizeof(CUpti_ActivityInstructionExecution), {}, {}};
+    case CUPTI_ACTIVITY_KIND_FUNCTION:
+      return {sizeof(CUpti_ActivityFunction), {FIELD(CUpti_ActivityFunction, name)}, {}};
     default: return {};
   }
 }

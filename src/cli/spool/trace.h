@@ -148,6 +148,24 @@ struct CountedLaunch : EventBase {
   std::vector<CounterValue> values;
 };
 
+// One instruction of a function, summed over all launches of a process.
+struct InstructionCounts {
+  uint32_t process = 0;
+  uint32_t functionId = 0, pc = 0;
+  StringId function = 0;  // mangled
+  StringId file = 0;      // 0: not known
+  uint32_t line = 0;
+  uint32_t locator = 0;           // while it is read: the id of file and line
+  uint32_t instructionClass = 0;  // CUpti_ActivityInstructionClass; 0: not recorded
+  uint64_t executed = 0, threads = 0, notPredicatedOff = 0;
+  uint64_t branches = 0, diverged = 0, branchThreads = 0;
+  struct Memory {
+    uint64_t requests = 0, threads = 0, transactions = 0, ideal = 0;
+    bool load = false;
+    uint32_t bytes = 0;  // of one thread
+  } global, shared;
+};
+
 struct Device {
   uint32_t process = 0, id = 0;
   StringId name = 0;
@@ -191,6 +209,8 @@ struct Trace {
   std::map<std::pair<uint32_t, uint64_t>, CodeLocation> locations;  // by process and program counter
   std::vector<EnvironmentSample> environment;
   std::vector<CountedLaunch> launches;
+  std::vector<InstructionCounts> instructions;
+  std::map<std::pair<uint32_t, StringId>, StringId> moduleTexts;  // (process, "module_3.ptx") → PTX
   std::map<std::pair<CounterKind, StringId>, CounterInfo> counterInfos;
   std::vector<std::pair<CounterKind, StringId>> shownCounters;  // those that were asked for, in that order
   std::vector<Device> devices;

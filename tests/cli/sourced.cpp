@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program whose source lines the tests look at. One launch of scale, 2 blocks of 64 threads, 4 warps:
+//
+//   line 3   4 instructions of each warp
+//   line 4   3, one of them a branch at which the odd threads leave
+//   line 5   4 with the 16 even threads; a store of 4 bytes a thread, 64 bytes apart: 16 sectors, 2 would do
+//   line 7   1
+//
+// and one of plain, 1 warp, 2 instructions, whose PTX has no lines.
+#include <cuda.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+static const char kScale[] = R"(
+.version 6.4
+.target sm_35
+.address_size 64
+.file 1 "kernels/sourced.cu"
+.visible .entry _Z5scalePf(.param .u64 a)
+{
+    .reg .pred %p;
+    .reg .f32 %x;
+    .reg .b32 %i, %size, %block, %odd;
+    .reg .b64 %at, %offset;
+    .loc 1 3 1
+    mov.u32 %block, %ctaid.x;
+    mov.u32 %size, %ntid.x;
+    mov.u32 %i, %tid.x;
+    mad.lo.s32 %i, %block, %size, %i;
+    .loc 1 4 1
+    and.b32 %odd, %i, 1;
+    setp.eq.s32 %p, %odd, 1;
+    @%p bra end;
+    .loc 1 5 1
+    mul.wide.s32 %offset, %i, 32;
+    ld.param.u64 %at, [a];
+    add.s64 %at, %at, %offset;
+    st.global.u32 [%at], %i;
+end:
+    .loc 1 7 1
+    ret;
+}
+)";
+static const char kPlain[] = R"(
+.version 6.4
+.target sm_35
+.address_size 64
+.visible .entry plain()
+{
+    bar.sync 0;
+    ret;
+}
+)";
+
+#define CHECK(call)                                                                          \
+  do {                                                                                       \
+    if (const CUresult result = (call); result != CUDA_SUCCESS) {                            \
+      std::fprintf(stderr, "%d: %s: error %d\n", __LINE__, #call, static_cast<int>(result)); \
+      std::exit(80);                                                                         \
+    }                                                                                        \
+  } while (0)
+
+int main(int argc, char**) {
+  CHECK(cuInit(0));
+  CUdevice device;
+  CUcontext context;
+  CUmodule withLines, without;
+  CUfunction scale, plain;
+  CUdeviceptr a;
+  CHECK(cuDeviceGet(&device, 0));
+  CHECK(cuDevicePrimaryCtxRetain(&context, device));
+  CHECK(cuCtxSetCurrent(context));
+  CHECK(cuModuleLoadData(&withLines, kScale));
+  CHECK(cuModuleGetFunction(&scale, withLines, "_Z5scalePf"));
+  CHECK(cuMemAlloc(&a, 128 * 32));
+  void* arguments[] = {&a};
+  CHECK(cuLaunchKernel(scale, 2, 1, 1, 64, 1, 1, 0, nullptr, arguments, nullptr));
+  if (argc == 1) {
+    CHECK(cuModuleLoadData(&without, kPlain));
+    CHECK(cuModuleGetFunction(&plain, without, "plain"));
+    CHECK(cuLaunchKernel(plain, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr));
+  }
+  CHECK(cuCtxSynchronize());
+  return 0;
+}
