@@ -41,10 +41,10 @@ enum class BlockType : uint16_t {
   End = 6,             // EndBlock: the process ended in order
   Skipped = 7,         // {u32 kind, u32 0, u64 count}: records of kinds that the collector does not keep
   Counters = 8,        // CounterHeader + CounterEntry …: event values of one kernel launch
-  ModuleText = 10,     // {u32 module id, u32 string id}: the PTX text that a module was made from
   CounterResults = 9,  // JSON, written by `sonde run`: what the counters mean and the metrics made of them
   Locations = 10,      // LocationEntry …: where instructions lie that records point to
   LocationNames = 11,  // JSON, written by `sonde run`: functions and source lines of these
+  ModuleText = 12,     // {u32 module id, u32 string id}: the PTX text that a module was made from
 };
 
 struct BlockHeader {
