@@ -187,8 +187,8 @@ TEST_F(SourceLevel, ACT_045_046_050_InstructionExecutionRecords) {
   }
 }
 
-constexpr char kWithLines[] = R"(.version 7.0
-.target sm_70
+constexpr char kWithLines[] = R"(.version 5.0
+.target sm_35
 .address_size 64
 .file 1 "/src/a.cu"
 .file 2 "/src/b.h"
@@ -302,7 +302,7 @@ TEST_F(SourceLevel, FunctionAndModuleRecordsJoin) {
 TEST_F(SourceLevel, WithoutLinesThePlaceInThePtx) {
   enable({CUPTI_ACTIVITY_KIND_BRANCH, CUPTI_ACTIVITY_KIND_SOURCE_LOCATOR, CUPTI_ACTIVITY_KIND_MODULE});
   const std::string text =
-      ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k()\n{\n  bra.uni L;\nL:\n ret;\n}\n";
+      ".version 5.0\n.target sm_35\n.address_size 64\n.visible .entry k()\n{\n  bra.uni L;\nL:\n ret;\n}\n";
   launch(function(text, "k"), 1, 32, {});
   const auto b = branches();
   const auto l = locators();
