@@ -157,7 +157,7 @@ TEST_F(SourceLevel, ACT_045_046_050_InstructionExecutionRecords) {
   enable({CUPTI_ACTIVITY_KIND_INSTRUCTION_EXECUTION});
   runBody(
       "and.b32 %r5, %r1, 1; setp.eq.u32 %p1, %r5, 0; @%p1 add.u32 %r6, %r3, 1; cvt.rn.f32.u32 %f1, %r6;"
-      "mul.f32 %f2, %f1, %f1; cvt.f64.f32 %fd1, %f2; add.f64 %fd2, %fd1, %fd1; shfl.sync.idx.b32 %r7, %r6, 0, 31, -1;"
+      "mul.f32 %f2, %f1, %f1; cvt.f64.f32 %fd1, %f2; add.f64 %fd2, %fd1, %fd1; shfl.idx.b32 %r7, %r6, 0, 31;"
       "bar.sync 0; membar.gl;");
   const auto r = instructions();
   const uint32_t classes[] = {

@@ -59,54 +59,95 @@ inline cudaError_t describeDevice(int device, void* (*find)(const char*), OldDev
   cudaDeviceProp now{};
   if (const cudaError_t e = properties(&now, device)) return e;
   std::memset(&p, 0, sizeof p);
-#define SONDE_SAME(field) std::memcpy(&p.field, &now.field, sizeof p.field);
-  SONDE_SAME(name)
-  SONDE_SAME(uuid) SONDE_SAME(luid) SONDE_SAME(luidDeviceNodeMask) SONDE_SAME(totalGlobalMem) SONDE_SAME(
-      sharedMemPerBlock) SONDE_SAME(regsPerBlock) SONDE_SAME(warpSize) SONDE_SAME(memPitch) SONDE_SAME(maxThreadsPerBlock)
-      SONDE_SAME(maxThreadsDim) SONDE_SAME(maxGridSize) SONDE_SAME(totalConstMem) SONDE_SAME(major) SONDE_SAME(
-          minor) SONDE_SAME(textureAlignment) SONDE_SAME(texturePitchAlignment) SONDE_SAME(multiProcessorCount)
-          SONDE_SAME(integrated) SONDE_SAME(canMapHostMemory) SONDE_SAME(maxTexture1D) SONDE_SAME(
-              maxTexture1DMipmap) SONDE_SAME(maxTexture2D) SONDE_SAME(maxTexture2DMipmap) SONDE_SAME(maxTexture2DLinear)
-              SONDE_SAME(maxTexture2DGather) SONDE_SAME(maxTexture3D) SONDE_SAME(maxTexture3DAlt) SONDE_SAME(
-                  maxTextureCubemap) SONDE_SAME(maxTexture1DLayered) SONDE_SAME(maxTexture2DLayered)
-                  SONDE_SAME(maxTextureCubemapLayered) SONDE_SAME(maxSurface1D) SONDE_SAME(maxSurface2D) SONDE_SAME(
-                      maxSurface3D) SONDE_SAME(maxSurface1DLayered) SONDE_SAME(maxSurface2DLayered)
-                      SONDE_SAME(maxSurfaceCubemap) SONDE_SAME(maxSurfaceCubemapLayered) SONDE_SAME(
-                          surfaceAlignment) SONDE_SAME(concurrentKernels) SONDE_SAME(ECCEnabled) SONDE_SAME(pciBusID)
-                          SONDE_SAME(pciDeviceID) SONDE_SAME(pciDomainID) SONDE_SAME(tccDriver) SONDE_SAME(
-                              asyncEngineCount) SONDE_SAME(unifiedAddressing) SONDE_SAME(memoryBusWidth)
-                              SONDE_SAME(l2CacheSize) SONDE_SAME(persistingL2CacheMaxSize) SONDE_SAME(
-                                  maxThreadsPerMultiProcessor) SONDE_SAME(streamPrioritiesSupported)
-                                  SONDE_SAME(globalL1CacheSupported) SONDE_SAME(localL1CacheSupported) SONDE_SAME(
-                                      sharedMemPerMultiprocessor) SONDE_SAME(regsPerMultiprocessor)
-                                      SONDE_SAME(managedMemory) SONDE_SAME(isMultiGpuBoard) SONDE_SAME(
-                                          multiGpuBoardGroupID) SONDE_SAME(hostNativeAtomicSupported)
-                                          SONDE_SAME(pageableMemoryAccess) SONDE_SAME(
-                                              concurrentManagedAccess) SONDE_SAME(computePreemptionSupported)
-                                              SONDE_SAME(canUseHostPointerForRegisteredMem) SONDE_SAME(
-                                                  cooperativeLaunch) SONDE_SAME(sharedMemPerBlockOptin)
-                                                  SONDE_SAME(pageableMemoryAccessUsesHostPageTables) SONDE_SAME(
-                                                      directManagedMemAccessFromHost)
-                                                      SONDE_SAME(maxBlocksPerMultiProcessor) SONDE_SAME(
-                                                          accessPolicyMaxWindowSize)
-                                                          SONDE_SAME(reservedSharedMemPerBlock) SONDE_SAME(
-                                                              hostRegisterSupported) SONDE_SAME(sparseCudaArraySupported)
-                                                              SONDE_SAME(hostRegisterReadOnlySupported) SONDE_SAME(
-                                                                  timelineSemaphoreInteropSupported)
-                                                                  SONDE_SAME(memoryPoolsSupported)
-                                                                      SONDE_SAME(gpuDirectRDMASupported) SONDE_SAME(
-                                                                          gpuDirectRDMAFlushWritesOptions)
-                                                                          SONDE_SAME(gpuDirectRDMAWritesOrdering)
-                                                                              SONDE_SAME(memoryPoolSupportedHandleTypes)
-                                                                                  SONDE_SAME(
-                                                                                      deferredMappingCudaArraySupported)
-                                                                                      SONDE_SAME(ipcEventSupported)
-                                                                                          SONDE_SAME(clusterLaunch)
-                                                                                              SONDE_SAME(
-                                                                                                  unifiedFunctionPointers)
+#define SONDE_SAME(field) std::memcpy(&p.field, &now.field, sizeof p.field)
+  SONDE_SAME(name);
+  SONDE_SAME(uuid);
+  SONDE_SAME(luid);
+  SONDE_SAME(luidDeviceNodeMask);
+  SONDE_SAME(totalGlobalMem);
+  SONDE_SAME(sharedMemPerBlock);
+  SONDE_SAME(regsPerBlock);
+  SONDE_SAME(warpSize);
+  SONDE_SAME(memPitch);
+  SONDE_SAME(maxThreadsPerBlock);
+  SONDE_SAME(maxThreadsDim);
+  SONDE_SAME(maxGridSize);
+  SONDE_SAME(totalConstMem);
+  SONDE_SAME(major);
+  SONDE_SAME(minor);
+  SONDE_SAME(textureAlignment);
+  SONDE_SAME(texturePitchAlignment);
+  SONDE_SAME(multiProcessorCount);
+  SONDE_SAME(integrated);
+  SONDE_SAME(canMapHostMemory);
+  SONDE_SAME(maxTexture1D);
+  SONDE_SAME(maxTexture1DMipmap);
+  SONDE_SAME(maxTexture2D);
+  SONDE_SAME(maxTexture2DMipmap);
+  SONDE_SAME(maxTexture2DLinear);
+  SONDE_SAME(maxTexture2DGather);
+  SONDE_SAME(maxTexture3D);
+  SONDE_SAME(maxTexture3DAlt);
+  SONDE_SAME(maxTextureCubemap);
+  SONDE_SAME(maxTexture1DLayered);
+  SONDE_SAME(maxTexture2DLayered);
+  SONDE_SAME(maxTextureCubemapLayered);
+  SONDE_SAME(maxSurface1D);
+  SONDE_SAME(maxSurface2D);
+  SONDE_SAME(maxSurface3D);
+  SONDE_SAME(maxSurface1DLayered);
+  SONDE_SAME(maxSurface2DLayered);
+  SONDE_SAME(maxSurfaceCubemap);
+  SONDE_SAME(maxSurfaceCubemapLayered);
+  SONDE_SAME(surfaceAlignment);
+  SONDE_SAME(concurrentKernels);
+  SONDE_SAME(ECCEnabled);
+  SONDE_SAME(pciBusID);
+  SONDE_SAME(pciDeviceID);
+  SONDE_SAME(pciDomainID);
+  SONDE_SAME(tccDriver);
+  SONDE_SAME(asyncEngineCount);
+  SONDE_SAME(unifiedAddressing);
+  SONDE_SAME(memoryBusWidth);
+  SONDE_SAME(l2CacheSize);
+  SONDE_SAME(persistingL2CacheMaxSize);
+  SONDE_SAME(maxThreadsPerMultiProcessor);
+  SONDE_SAME(streamPrioritiesSupported);
+  SONDE_SAME(globalL1CacheSupported);
+  SONDE_SAME(localL1CacheSupported);
+  SONDE_SAME(sharedMemPerMultiprocessor);
+  SONDE_SAME(regsPerMultiprocessor);
+  SONDE_SAME(managedMemory);
+  SONDE_SAME(isMultiGpuBoard);
+  SONDE_SAME(multiGpuBoardGroupID);
+  SONDE_SAME(hostNativeAtomicSupported);
+  SONDE_SAME(pageableMemoryAccess);
+  SONDE_SAME(concurrentManagedAccess);
+  SONDE_SAME(computePreemptionSupported);
+  SONDE_SAME(canUseHostPointerForRegisteredMem);
+  SONDE_SAME(cooperativeLaunch);
+  SONDE_SAME(sharedMemPerBlockOptin);
+  SONDE_SAME(pageableMemoryAccessUsesHostPageTables);
+  SONDE_SAME(directManagedMemAccessFromHost);
+  SONDE_SAME(maxBlocksPerMultiProcessor);
+  SONDE_SAME(accessPolicyMaxWindowSize);
+  SONDE_SAME(reservedSharedMemPerBlock);
+  SONDE_SAME(hostRegisterSupported);
+  SONDE_SAME(sparseCudaArraySupported);
+  SONDE_SAME(hostRegisterReadOnlySupported);
+  SONDE_SAME(timelineSemaphoreInteropSupported);
+  SONDE_SAME(memoryPoolsSupported);
+  SONDE_SAME(gpuDirectRDMASupported);
+  SONDE_SAME(gpuDirectRDMAFlushWritesOptions);
+  SONDE_SAME(gpuDirectRDMAWritesOrdering);
+  SONDE_SAME(memoryPoolSupportedHandleTypes);
+  SONDE_SAME(deferredMappingCudaArraySupported);
+  SONDE_SAME(ipcEventSupported);
+  SONDE_SAME(clusterLaunch);
+  SONDE_SAME(unifiedFunctionPointers);
 #undef SONDE_SAME
-      // What is an attribute only, now.
-      const struct {
+  // What is an attribute only, now.
+  const struct {
     int* to;
     cudaDeviceAttr which;
   } asked[] = {{&p.clockRate, cudaDevAttrClockRate},
