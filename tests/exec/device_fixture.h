@@ -88,6 +88,7 @@ class Kernels {
     r.kernel = index(name);
     r.grid = grid;
     r.block = block;
+    r.cluster = cluster;
     r.params = p.bytes;
     r.device = &device;
     r.dynamicSharedBytes = dynamicShared;
@@ -113,6 +114,7 @@ class Kernels {
 
   std::shared_ptr<Program> program;
   std::vector<uint64_t> globals;
+  Dim3 cluster{0, 0, 0};
   uint32_t dynamicShared = 0;
   CountLevel level = CountLevel::off;
   CounterValues counters;

@@ -91,8 +91,16 @@ CUresult checkLaunchShape(const Function& function, const LaunchShape& shape) {
 
 CUresult prepareLaunch(Function& function, LaunchShape& shape) {
   const exec::KernelInfo& info = function.info();
-  if (!shape.cluster.x && info.requiredCluster[0])
-    shape.cluster = {info.requiredCluster[0], info.requiredCluster[1], info.requiredCluster[2]};
+  if (info.requiredCluster[0]) {
+    const exec::Dim3 required{info.requiredCluster[0], info.requiredCluster[1], info.requiredCluster[2]};
+    if (shape.cluster.x &&
+        (shape.cluster.x != required.x || shape.cluster.y != required.y || shape.cluster.z != required.z))
+      return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    shape.cluster = required;
+  } else if (!shape.cluster.x && function.clusterX.load()) {
+    auto dimension = [](const std::atomic<int>& v) { return static_cast<uint32_t>(std::max(1, v.load())); };
+    shape.cluster = {dimension(function.clusterX), dimension(function.clusterY), dimension(function.clusterZ)};
+  }
   if (const CUresult e = checkShape(shape, function, shape.cooperative)) return e;
   const Context& context = *function.module()->context();
   return function.load(static_cast<exec::CountLevel>(context.countLevel.load(std::memory_order_relaxed)));
@@ -273,13 +281,32 @@ DRIVER_API(cuOccupancyAvailableDynamicSMemPerBlock)(size_t* dynamicSmemSize, CUf
   return CUDA_SUCCESS;
 }
 
+namespace {
+
+// A cluster's blocks run on the SMs of one GPC.
+constexpr uint64_t kSmsPerGpc = 16;
+
+// Clusters of `size` blocks of this launch that fit on the device at once.
+uint64_t activeClusters(const Function& f, const CUlaunchConfig& config, uint64_t size) {
+  const model::DeviceModel& model = f.module()->context()->device()->model;
+  const uint32_t threads = config.blockDimX * config.blockDimY * config.blockDimZ;
+  const uint64_t perSm =
+      exec::Engine::get().occupancy(f.module()->program(), f.index(), threads, config.sharedMemBytes, model);
+  return model.smCount / kSmsPerGpc * (kSmsPerGpc * perSm / size) + model.smCount % kSmsPerGpc * perSm / size;
+}
+
+}  // namespace
+
 DRIVER_API(cuOccupancyMaxPotentialClusterSize)(int* clusterSize, CUfunction func, const CUlaunchConfig* config) {
   Ref<Function> f;
   if (const CUresult e = findFunction(func, f)) return e;
   if (!clusterSize || !config) return CUDA_ERROR_INVALID_VALUE;
   if (!attribute(*f->module()->context()->device(), CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH))
     return CUDA_ERROR_NOT_SUPPORTED;
-  *clusterSize = f->nonPortableCluster.load() ? 16 : 8;
+  uint64_t size = f->nonPortableCluster.load() ? 16 : 8;
+  while (size > 1 && activeClusters(*f, *config, size) == 0) size /= 2;
+  if (activeClusters(*f, *config, size) == 0) return CUDA_ERROR_INVALID_VALUE;
+  *clusterSize = static_cast<int>(size);
   return CUDA_SUCCESS;
 }
 
@@ -289,17 +316,14 @@ DRIVER_API(cuOccupancyMaxActiveClusters)(int* numClusters, CUfunction func, cons
   if (!numClusters || !config || (config->numAttrs && !config->attrs)) return CUDA_ERROR_INVALID_VALUE;
   const Device& device = *f->module()->context()->device();
   if (!attribute(device, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH)) return CUDA_ERROR_NOT_SUPPORTED;
-  uint64_t size = 1;
+  const auto& required = f->info().requiredCluster;
+  uint64_t size = required[0] ? uint64_t{required[0]} * required[1] * required[2] : 1;
   for (unsigned i = 0; i < config->numAttrs; i++)
     if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
       size = uint64_t{config->attrs[i].value.clusterDim.x} * config->attrs[i].value.clusterDim.y *
              config->attrs[i].value.clusterDim.z;
-  if (size == 0 || size > 16) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
-  const uint32_t threads = config->blockDimX * config->blockDimY * config->blockDimZ;
-  const uint64_t blocks = uint64_t{exec::Engine::get().occupancy(f->module()->program(), f->index(), threads,
-                                                                 config->sharedMemBytes, device.model)} *
-                          device.model.smCount;
-  *numClusters = static_cast<int>(blocks / size);
+  if (size == 0 || size > (f->nonPortableCluster.load() ? 16u : 8u)) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  *numClusters = static_cast<int>(activeClusters(*f, *config, size));
   return CUDA_SUCCESS;
 }
 

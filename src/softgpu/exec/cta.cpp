@@ -23,6 +23,7 @@ void warpMain(void* argument) {
   fiberStarted(cta.scheduler);
   cta.grid->kernel->entry(warp, warp->initialMask, nullptr, nullptr);
   WarpControl& control = cta.control[warp->warpid];
+  leaveCluster(warp, ~0u);
   control.status = WarpStatus::done;
   --cta.liveWarps;
   switchFiber(control.fiber, cta.scheduler, true);
@@ -37,7 +38,7 @@ Cta::~Cta() {
   for (WarpControl& c : control) releaseFiber(c.fiber);
 }
 
-bool Cta::attach(GridRun& g, unsigned slot) {
+bool Cta::attach(GridRun& g, unsigned slot, unsigned clusterSlot) {
   grid = &g;
   if (attachedSerial_ == g.serial) return true;
   attachedSerial_ = 0;
@@ -52,6 +53,10 @@ bool Cta::attach(GridRun& g, unsigned slot) {
   states = storage_.get();
   const auto& space = memory::AddressSpace::get();
   uint64_t sharedBase = 0, localBase = 0;
+  if (!cluster) {
+    alone_.ctas = {this};
+    cluster = &alone_;
+  }
   if (!DeviceScratch::get().shared(slot, g.sharedBytes, sharedBase)) return false;
   const uint64_t perWarp = g.localStride * kLanes;
   if (!DeviceScratch::get().local(slot, perWarp * warps + g.kernel->paramCopyBytes, localBase)) return false;
@@ -100,6 +105,7 @@ bool Cta::attach(GridRun& g, unsigned slot) {
     s.windowSize = space.all.size;
     s.deviceDelta = static_cast<uint64_t>(space.deviceDelta);
     s.sharedBase = sharedBase;
+    s.clusterBase = sharedBase - (slot - clusterSlot) * kSharedStride;
     s.sharedWindowBase = space.shared.base;
     s.sharedWindowSize = space.shared.size;
     s.localBase = localBase + perWarp * w;
@@ -144,6 +150,7 @@ void Cta::start(uint64_t index, uint64_t* counters, uint32_t sm) {
     const uint64_t place = sm * uint64_t{grid->residentBlocks} + index / grid->smCount % grid->residentBlocks;
     s.localLine = kLocalLines | ((place * warps + w) * (grid->localStride / 4) & (kLocalLines - 1));
     s.localTop = 0;
+    s.liveMask = s.initialMask;
   }
   if (checks().race) {
     if (!shadow) shadow = std::make_unique<SharedShadow>();
@@ -158,8 +165,14 @@ void Cta::start(uint64_t index, uint64_t* counters, uint32_t sm) {
   deviceCalls = 0;
   if (!fibers) return;
   for (Barrier& b : barriers) b = {};
+  if (cluster->ctas.front() == this) {
+    cluster->liveWarps = warps * static_cast<uint32_t>(cluster->ctas.size());
+    cluster->arrivedWarps = 0;
+  }
   for (uint32_t w = 0; w < warps; ++w) {
     control[w].status = WarpStatus::ready;
+    control[w].clusterArrived = 0;
+    control[w].clusterComplete = false;
     prepareFiber(control[w].fiber, control[w].stack, &warpMain, &states[w]);
   }
 }
@@ -203,6 +216,7 @@ Cta::Step Cta::stepFibers() {
   if (!runnable) {
     for (uint32_t w = 0; w < warps; ++w)
       if (control[w].status == WarpStatus::atChildren) return Step::waiting;
+    if (cluster->ctas.size() > 1) return Step::blocked;
     reportDeadlock();
     return Step::finished;
   }
@@ -230,6 +244,18 @@ void Cta::reportDeadlock() {
         grid->program->locate(states[w].position, at);
         text += fmt::format(" {} (PTX line {})", w, at.pos.line);
       }
+  }
+  bool atCluster = false;
+  for (uint32_t w = 0; w < warps; ++w) {
+    if (control[w].status != WarpStatus::atClusterBarrier) continue;
+    if (!atCluster)
+      text += fmt::format("{}the cluster's barrier has {} of {} warps; waiting warps:", text.empty() ? "" : "; ",
+                          cluster->arrivedWarps, cluster->liveWarps);
+    atCluster = true;
+    if (!first) first = &states[w];
+    Fault at;
+    grid->program->locate(states[w].position, at);
+    text += fmt::format(" {} (PTX line {})", w, at.pos.line);
   }
   if (!first) first = &states[0];
   recordFault(*grid, *first, kErrorTimeout, 0, 0, fmt::format("deadlock: {}", text).c_str());
@@ -266,6 +292,63 @@ void waitForChildren(WarpState* warp) {
   c.status = WarpStatus::atChildren;
   switchFiber(c.fiber, cta.scheduler);
   if (cta.grid->failed.load(std::memory_order_relaxed)) leaveWarp(warp);
+}
+
+namespace {
+
+void finishClusterBarrier(ClusterGroup& g) {
+  if (g.arrivedWarps == 0 || g.arrivedWarps < g.liveWarps) return;
+  g.arrivedWarps = 0;
+  for (Cta* cta : g.ctas)
+    for (uint32_t w = 0; w < cta->warps; ++w) {
+      WarpControl& c = cta->control[w];
+      c.clusterArrived = 0;
+      c.clusterComplete = false;
+      if (c.status == WarpStatus::atClusterBarrier) c.status = WarpStatus::ready;
+    }
+}
+
+void noteClusterArrival(ClusterGroup& g, WarpControl& c, uint32_t live) {
+  const bool complete = c.clusterArrived != 0 && (live & ~c.clusterArrived) == 0;
+  if (complete != c.clusterComplete) g.arrivedWarps += complete ? 1 : ~0u;
+  c.clusterComplete = complete;
+}
+
+}  // namespace
+
+void arriveAtClusterBarrier(WarpState* warp, uint32_t mask) {
+  Cta& cta = *warp->cta;
+  if (!cta.fibers) return;  // the only warp
+  WarpControl& c = cta.control[warp->warpid];
+  if (c.clusterArrived & mask)
+    raiseFault(warp, kErrorIllegalInstruction, c.clusterArrived & mask, 0,
+               "a second arrival at the cluster's barrier without a wait between them");
+  c.clusterArrived |= mask;
+  noteClusterArrival(*cta.cluster, c, warp->liveMask);
+  finishClusterBarrier(*cta.cluster);
+}
+
+void waitAtClusterBarrier(WarpState* warp, uint32_t mask) {
+  Cta& cta = *warp->cta;
+  if (!cta.fibers) return;
+  WarpControl& c = cta.control[warp->warpid];
+  while (c.clusterArrived & mask) {
+    c.status = WarpStatus::atClusterBarrier;
+    switchFiber(c.fiber, cta.scheduler);
+  }
+}
+
+void leaveCluster(WarpState* warp, uint32_t lanes) {
+  Cta& cta = *warp->cta;
+  if (!cta.fibers) return;
+  ClusterGroup& g = *cta.cluster;
+  WarpControl& c = cta.control[warp->warpid];
+  if (warp->liveMask == 0) return;  // has ended already
+  warp->liveMask &= ~lanes;
+  c.clusterArrived &= ~lanes;
+  noteClusterArrival(g, c, warp->liveMask);
+  if (warp->liveMask == 0) --g.liveWarps;
+  finishClusterBarrier(g);
 }
 
 uint32_t arriveAtBarrier(WarpState* warp, uint32_t mask, uint32_t id, uint32_t count, uint32_t kind, uint32_t votes) {

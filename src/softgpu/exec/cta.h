@@ -19,7 +19,7 @@ namespace sonde::softgpu::exec {
 
 inline constexpr uint32_t kBarriers = 16;
 
-enum class WarpStatus : uint8_t { ready, yielded, atBarrier, atChildren, done };
+enum class WarpStatus : uint8_t { ready, yielded, atBarrier, atClusterBarrier, atChildren, done };
 
 struct Barrier {
   uint32_t arrivedThreads = 0;
@@ -35,6 +35,18 @@ struct WarpControl {
   WarpStatus status = WarpStatus::done;
   uint32_t barrier = 0;
   uint32_t barrierResult = 0;
+  uint32_t clusterArrived = 0;   // lanes that have come to the cluster's barrier
+  bool clusterComplete = false;  // … and no lane is missing
+};
+
+struct Cta;
+
+// The blocks of a cluster, all on one host thread, and their barrier. A block
+// without a cluster is one of its own.
+struct ClusterGroup {
+  std::vector<Cta*> ctas;  // by rank
+  uint32_t liveWarps = 0;  // of all blocks
+  uint32_t arrivedWarps = 0;
 };
 
 struct Cta {
@@ -56,26 +68,31 @@ struct Cta {
   // Device-side launches: each thread's last error (empty: none yet), and calls made so far.
   std::vector<int32_t> threadErrors;
   uint64_t deviceCalls = 0;
+  ClusterGroup* cluster = nullptr;
 
   Cta();
   ~Cta();
   // Makes the CTA run blocks of `grid`: memory, stacks, thread indices. False
   // when there is not enough memory.
-  bool attach(GridRun& grid, unsigned slot);
+  // `clusterSlot`: that of the cluster's first block.
+  bool attach(GridRun& grid, unsigned slot, unsigned clusterSlot);
   void start(uint64_t block, uint64_t* counters, uint32_t sm);
-  // waiting: every warp that is left waits for kernels that the block launched, or at a barrier.
-  enum class Step : uint8_t { finished, progressed, idle, waiting };
+  // waiting: every warp that is left waits for kernels that the block launched, or at a barrier;
+  // blocked: all wait for other blocks' arrival.
+  enum class Step : uint8_t { finished, progressed, idle, waiting, blocked };
   // Runs each warp that can go on once (fibers) or the whole block (plain).
   Step step();
   // After `waiting`, when those kernels have run.
   void resume();
+  // No warp can ever go on: says who waits where, and ends the block.
+  void reportDeadlock();
 
  private:
   Step stepFibers();
-  void reportDeadlock();
   std::unique_ptr<WarpState[]> storage_;
   uint64_t attachedSerial_ = 0;
   uint32_t capacity_ = 0;
+  ClusterGroup alone_;
 };
 
 // The CTA whose warp runs on this thread, or null. Read in signal handlers:
@@ -89,6 +106,10 @@ void releaseBarrier(Cta& cta, Barrier& barrier);
 void yieldWarp(WarpState* warp);
 // Returns when the kernels that the block launched have run. Only where warps have stacks of their own.
 void waitForChildren(WarpState* warp);
+void arriveAtClusterBarrier(WarpState* warp, uint32_t mask);
+void waitAtClusterBarrier(WarpState* warp, uint32_t mask);
+// Lanes have left the kernel: nobody waits for them any more.
+void leaveCluster(WarpState* warp, uint32_t lanes);
 uint32_t arriveAtBarrier(WarpState* warp, uint32_t mask, uint32_t id, uint32_t count, uint32_t kind, uint32_t votes);
 
 }  // namespace sonde::softgpu::exec

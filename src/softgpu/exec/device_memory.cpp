@@ -8,7 +8,6 @@
 namespace sonde::softgpu::exec {
 
 namespace {
-constexpr uint64_t kSharedStride = 512 * 1024;  // the largest block's shared memory and a gap
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kLocalGap = 64 * 1024;
 uint64_t pages(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
@@ -19,20 +18,20 @@ DeviceScratch& DeviceScratch::get() {
   return *scratch;
 }
 
-unsigned DeviceScratch::takeSlot() {
+unsigned DeviceScratch::takeSlots(unsigned count) {
   std::lock_guard lock(mutex_);
-  if (!freeSlots_.empty()) {
-    const unsigned s = freeSlots_.back();
-    freeSlots_.pop_back();
+  if (auto it = freeSlots_.find(count); it != freeSlots_.end()) {
+    const unsigned s = it->second;
+    freeSlots_.erase(it);
     return s;
   }
-  slots_.emplace_back();
-  return static_cast<unsigned>(slots_.size() - 1);
+  slots_.resize(slots_.size() + count);
+  return static_cast<unsigned>(slots_.size() - count);
 }
 
-void DeviceScratch::giveSlot(unsigned slot) {
+void DeviceScratch::giveSlots(unsigned first, unsigned count) {
   std::lock_guard lock(mutex_);
-  freeSlots_.push_back(slot);
+  freeSlots_.emplace(count, first);
 }
 
 bool DeviceScratch::shared(unsigned slot, uint64_t bytes, uint64_t& base) {

@@ -33,13 +33,33 @@ bool flag(const char* name) {
 struct WorkerContext {
   struct Place {
     std::unique_ptr<Cta> cta = std::make_unique<Cta>();
-    unsigned slot = DeviceScratch::get().takeSlot();
-    ~Place() { DeviceScratch::get().giveSlot(slot); }
+    unsigned slot = DeviceScratch::get().takeSlots();
+    ~Place() { DeviceScratch::get().giveSlots(slot); }
+  };
+  // The blocks of a cluster: their shared memory lies side by side.
+  struct ClusterPlace {
+    explicit ClusterPlace(uint32_t size) : slot(DeviceScratch::get().takeSlots(size)), ctas(size) {
+      for (auto& c : ctas) {
+        c = std::make_unique<Cta>();
+        c->cluster = &group;
+        group.ctas.push_back(c.get());
+      }
+    }
+    ~ClusterPlace() { DeviceScratch::get().giveSlots(slot, static_cast<unsigned>(ctas.size())); }
+    unsigned slot;
+    ClusterGroup group;
+    std::vector<std::unique_ptr<Cta>> ctas;
   };
   std::vector<std::unique_ptr<Place>> places;
+  std::vector<std::unique_ptr<ClusterPlace>> clusters;  // all of one size
   Place& place(size_t i) {
     while (places.size() <= i) places.push_back(std::make_unique<Place>());
     return *places[i];
+  }
+  ClusterPlace& clusterPlace(size_t i, uint32_t size) {
+    if (!clusters.empty() && clusters[0]->ctas.size() != size) clusters.clear();
+    while (clusters.size() <= i) clusters.push_back(std::make_unique<ClusterPlace>(size));
+    return *clusters[i];
   }
 };
 
@@ -130,7 +150,7 @@ void EngineImpl::workerMain(State& state) {
   for (;;) {
     GridRun* grid = nullptr;
     for (GridRun* g : state.grids)
-      if (g->nextBlock.load(std::memory_order_relaxed) < g->blocks && !g->failed.load(std::memory_order_relaxed)) {
+      if (g->nextUnit.load(std::memory_order_relaxed) < g->units && !g->failed.load(std::memory_order_relaxed)) {
         grid = g;
         break;
       }
@@ -181,6 +201,97 @@ void EngineImpl::runLaunched(GridRun& grid, Cta& cta) {
   cta.resume();
 }
 
+// Blocks of one cluster by their rank: places in the grid.
+uint64_t blockOfCluster(const GridRun& grid, uint64_t cluster, uint32_t rank) {
+  const Dim3 &g = grid.request->grid, &c = grid.request->cluster;
+  const uint64_t nx = g.x / c.x, ny = g.y / c.y;
+  const uint64_t x = cluster % nx * c.x + rank % c.x;
+  const uint64_t y = cluster / nx % ny * c.y + rank / c.x % c.y;
+  const uint64_t z = cluster / nx / ny * c.z + rank / c.x / c.y;
+  return x + g.x * (y + g.y * z);
+}
+
+// Clusters one after the other; a cluster that waits for another one does not
+// keep the others of its thread from starting.
+template <class Start, class Launched, class Finish>
+void runClusters(GridRun& grid, WorkerContext& context, Start&& start, Launched&& runLaunched, Finish&& finish) {
+  const uint32_t size = grid.clusterSize;
+  if (grid.caches) grid.caches->neverWait();
+  auto begin = [&](WorkerContext::ClusterPlace& place) {
+    if (grid.failed.load(std::memory_order_relaxed)) return false;
+    const uint64_t unit = grid.nextUnit.fetch_add(1, std::memory_order_relaxed);
+    if (unit >= grid.units) return false;
+    for (uint32_t r = 0; r < size; ++r)
+      if (!place.ctas[r]->attach(grid, place.slot + r, place.slot)) {
+        grid.outOfMemory();
+        return false;
+      }
+    for (uint32_t r = 0; r < size; ++r) start(*place.ctas[r], blockOfCluster(grid, unit, r));
+    return true;
+  };
+  // finished: the whole cluster has ended.
+  auto step = [&](WorkerContext::ClusterPlace& place) {
+    bool progressed = false, open = false, blocked = true;
+    for (auto& cta : place.ctas) {
+      if (!cta->active) continue;
+      const Cta::Step s = cta->step();
+      if (s == Cta::Step::finished) {
+        // Its shared memory stays until the others have ended too.
+        cta->active = false;
+        progressed = true;
+        continue;
+      }
+      open = true;
+      if (s == Cta::Step::waiting) runLaunched(*cta);
+      progressed |= s == Cta::Step::progressed || s == Cta::Step::waiting;
+      blocked &= s == Cta::Step::blocked;
+    }
+    if (open && blocked && !progressed && !grid.failed.load(std::memory_order_relaxed))
+      for (auto& cta : place.ctas)
+        if (cta->active) {
+          cta->reportDeadlock();
+          break;
+        }
+    if (!open || grid.failed.load(std::memory_order_relaxed)) {
+      for (auto& cta : place.ctas) finish(*cta);
+      return Cta::Step::finished;
+    }
+    return progressed ? Cta::Step::progressed : Cta::Step::idle;
+  };
+  size_t resident = 0;
+  bool more = true;
+  uint32_t idleRounds = 0;
+  const uint32_t patience = grid.request->cooperative ? 0 : 64;
+  while (true) {
+    if (resident == 0 || (more && idleRounds > patience)) {
+      if (more && begin(context.clusterPlace(resident, size))) {
+        ++resident;
+        idleRounds = 0;
+      } else {
+        more = false;
+        if (resident == 0) return;
+      }
+    }
+    bool progressed = false;
+    for (size_t i = 0; i < resident;) {
+      const Cta::Step s = step(*context.clusters[i]);
+      if (s == Cta::Step::finished) {
+        std::swap(context.clusters[i], context.clusters[--resident]);
+        progressed = true;
+        continue;
+      }
+      progressed |= s == Cta::Step::progressed;
+      ++i;
+    }
+    if (progressed) {
+      idleRounds = 0;
+    } else {
+      ++idleRounds;
+      if (!more || idleRounds > patience) sched_yield();
+    }
+  }
+}
+
 // Takes blocks until there are none left. A block that only waits (for another
 // block, say) does not keep the others of its thread from starting.
 void EngineImpl::runBlocks(GridRun& grid, bool) {
@@ -204,16 +315,11 @@ void EngineImpl::runBlocks(GridRun& grid, bool) {
       else
         grid.caches->neverWait();
     }
-    const uint64_t block = grid.nextBlock.fetch_add(1, std::memory_order_relaxed);
-    if (block >= grid.blocks) return false;
+    const uint64_t block = grid.nextUnit.fetch_add(1, std::memory_order_relaxed);
+    if (block >= grid.units) return false;
     Cta& cta = *place.cta;
-    if (!cta.attach(grid, place.slot)) {
-      std::lock_guard lock(grid.mutex);
-      grid.failed = true;
-      if (!grid.outcome.error) {
-        grid.outcome.error = kErrorOutOfMemory;
-        grid.outcome.message = "not enough host memory for the shared or local memory of a block";
-      }
+    if (!cta.attach(grid, place.slot, place.slot)) {
+      grid.outOfMemory();
       return false;
     }
     const uint32_t sm = grid.smOf(block);
@@ -228,6 +334,16 @@ void EngineImpl::runBlocks(GridRun& grid, bool) {
     grid.printed.push_back({cta.block, std::string(cta.printBuffer.begin(), cta.printBuffer.end())});
     cta.printBuffer.clear();
   };
+  if (grid.clusterSize > 1) {
+    runClusters(
+        grid, context,
+        [&](Cta& cta, uint64_t block) {
+          const uint32_t sm = grid.smOf(block);
+          cta.start(block, row ? row + sm * slots : nullptr, sm);
+        },
+        [&](Cta& cta) { runLaunched(grid, cta); }, finish);
+    return;
+  }
   if (!grid.fibers) {
     WorkerContext::Place& place = context.place(0);
     while (begin(place, true)) {
@@ -314,7 +430,11 @@ LaunchOutcome EngineImpl::run(const LaunchRequest& request) {
   grid.request = &request;
   grid.program = &program;
   grid.serial = ++serial_;
-  grid.blocks = request.grid.count();
+  grid.blocks = grid.units = request.grid.count();
+  if (request.cluster.x) {
+    grid.clusterSize = static_cast<uint32_t>(request.cluster.count());
+    grid.units = grid.blocks / grid.clusterSize;
+  }
   grid.threadsPerBlock = static_cast<uint32_t>(request.block.count());
   grid.warpsPerBlock = (grid.threadsPerBlock + kLanes - 1) / kLanes;
   grid.smCount = request.device ? std::max(1u, request.device->smCount) : 1;
@@ -322,8 +442,9 @@ LaunchOutcome EngineImpl::run(const LaunchRequest& request) {
   uint64_t local = grid.kernel->localBytes;
   if (grid.kernel->recursive) local += request.stackBytes;
   grid.localStride = (local + 15) / 16 * 16;
-  grid.fibers = request.cooperative || grid.kernel->recursive || (grid.kernel->mayYield && grid.warpsPerBlock > 1) ||
-                (grid.kernel->spins && grid.blocks > 1) || grid.kernel->waitsForChildren;
+  grid.fibers = request.cooperative || grid.clusterSize > 1 || grid.kernel->recursive ||
+                (grid.kernel->mayYield && grid.warpsPerBlock > 1) || (grid.kernel->spins && grid.blocks > 1) ||
+                grid.kernel->waitsForChildren;
   static const bool deterministic = flag("SONDE_DETERMINISTIC");
   grid.deterministic = deterministic;
   // The packed parameters, padded: code may read to the end of the last word.
@@ -343,21 +464,21 @@ LaunchOutcome EngineImpl::run(const LaunchRequest& request) {
           1u, occupancy(program, request.kernel, grid.threadsPerBlock, request.dynamicSharedBytes, *request.device));
     if (request.count >= CountLevel::caches && request.device) {
       caches = CachePool::get().take(*request.device);
-      grid.caches =
-          std::make_unique<CacheRun>(*caches, grid.smCount, wantedThreads(),
-                                     !request.cooperative && !(grid.kernel->spins && grid.blocks > 1), grid.failed);
+      grid.caches = std::make_unique<CacheRun>(
+          *caches, grid.smCount, wantedThreads(),
+          !request.cooperative && grid.clusterSize == 1 && !(grid.kernel->spins && grid.blocks > 1), grid.failed);
     }
     if (request.monitor) request.monitor->attach([&grid] { return countersOf(grid, false, nullptr); });
   }
 
   if (grid.blocks > 0 && grid.warpsPerBlock > 0) {
     State& state = *state_;
-    const bool alone = grid.blocks == 1 || grid.deterministic || wantedThreads() == 1;
+    const bool alone = grid.units == 1 || grid.deterministic || wantedThreads() == 1;
     if (!alone) {
       std::lock_guard lock(state.mutex);
       ensureThreads(state);
       state.grids.push_back(&grid);
-      for (unsigned i = 0; i < std::min<uint64_t>(state.threads, grid.blocks - 1); ++i) state.wake.notify_one();
+      for (unsigned i = 0; i < std::min<uint64_t>(state.threads, grid.units - 1); ++i) state.wake.notify_one();
     }
     runBlocks(grid, true);
     if (!alone) {

@@ -26,6 +26,8 @@ struct GridRun {
   std::shared_ptr<const jit::CompiledKernel> kernel;
   uint64_t serial = 0;  // tells grids apart for the workers' CTAs
   uint64_t blocks = 0;
+  uint32_t clusterSize = 1;  // blocks that run together, on one thread
+  uint64_t units = 0;        // clusters, or blocks
   uint32_t warpsPerBlock = 0, threadsPerBlock = 0;
   uint32_t smCount = 1;
   uint32_t sharedBytes = 0;  // static + dynamic
@@ -35,7 +37,7 @@ struct GridRun {
   const uint8_t* params = nullptr;
   const uint64_t* globals = nullptr;
 
-  std::atomic<uint64_t> nextBlock{0};
+  std::atomic<uint64_t> nextUnit{0};
   std::atomic<uint64_t> doneBlocks{0};
   std::atomic<bool> failed{false};
   std::atomic<uint32_t> workers{0};  // threads inside
@@ -55,6 +57,13 @@ struct GridRun {
   std::unique_ptr<CacheRun> caches;  // when the caches are counted
   uint32_t residentBlocks = 1;       // of an SM
 
+  void outOfMemory() {
+    std::lock_guard lock(mutex);
+    failed = true;
+    if (outcome.error) return;
+    outcome.error = 2;  // CUDA_ERROR_OUT_OF_MEMORY
+    outcome.message = "not enough host memory for the shared or local memory of a block";
+  }
   uint32_t smOf(uint64_t block) const { return static_cast<uint32_t>(block % smCount); }
 };
 

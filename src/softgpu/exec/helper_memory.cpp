@@ -45,6 +45,8 @@ SONDE_DEVICE_CODE void* resolveLane(WarpState* w, uint32_t space, uint64_t addre
                                     bool write) {
   const uint32_t only = 1u << lane;
   if (space == 1) {
+    // An address of the cluster's shared memory that is the block's own.
+    if (static_cast<uint32_t>(address) >> 24 == w->clusterRank + 1) address &= 0xffffff;
     const uint64_t generic = w->sharedBase + static_cast<uint32_t>(address);
     if (address % bytes)
       raiseFault(w, kErrorMisalignedAddress, only, generic, write ? "a misaligned write to" : "a misaligned read of");
@@ -70,6 +72,10 @@ SONDE_DEVICE_CODE void* resolveLane(WarpState* w, uint32_t space, uint64_t addre
     return reinterpret_cast<void*>(address + w->deviceDelta);
   const auto& allowed = w->cta->grid->request->hostAddressAllowed;
   if (allowed && allowed(address, bytes)) return reinterpret_cast<void*>(address);
+  if (address >> 32 == 0xffffffff)
+    raiseFault(w, kErrorIllegalAddress, only, address & 0xffffffff,
+               write ? "a write beyond the shared memory of a block of the cluster, to shared::cluster address"
+                     : "a read beyond the shared memory of a block of the cluster, of shared::cluster address");
   raiseFault(w, kErrorIllegalAddress, only, address, write ? "a write to" : "a read of");
 }
 
@@ -295,6 +301,8 @@ uint16_t extremeHalf(uint16_t a, uint16_t b, bool brain, bool wantMin) {
   return (x < y) == wantMin ? a : b;
 }
 
+}  // namespace
+
 SONDE_DEVICE_CODE uint64_t atomicOne(void* p, bool plain, AtomicOp op, ptx::ScalarType t, uint64_t x, uint64_t y) {
   using enum ptx::ScalarType;
   if (op == AtomicOp::exch || op == AtomicOp::cas ||
@@ -345,6 +353,8 @@ SONDE_DEVICE_CODE uint64_t atomicOne(void* p, bool plain, AtomicOp op, ptx::Scal
       });
   }
 }
+
+namespace {
 
 SONDE_DEVICE_CODE void atomics(WarpState* w, const uint64_t* addresses, uint32_t mask, uint32_t what, const uint64_t* x,
                                const uint64_t* y, uint64_t* out) {

@@ -14,6 +14,7 @@
 #include "softgpu/exec/cta.h"
 #include "softgpu/exec/faults.h"
 #include "softgpu/exec/helpers.h"
+#include "softgpu/exec/mbarrier.h"
 
 namespace sonde::softgpu::exec {
 
@@ -75,10 +76,11 @@ uint32_t barrier(WarpState* w, uint32_t mask, uint32_t id, uint32_t count, uint3
   return arriveAtBarrier(w, mask, id, count, kind, votes);
 }
 
-void clusterBarrier(WarpState* w, uint32_t mask, uint32_t) {
-  if (w->clusterSize <= 1) return;
-  raiseFault(w, kErrorIllegalInstruction, mask, 0,
-             "a barrier over a cluster of several blocks, which is not built yet");
+void clusterBarrier(WarpState* w, uint32_t mask, uint32_t wait) {
+  if (wait)
+    waitAtClusterBarrier(w, mask);
+  else
+    arriveAtClusterBarrier(w, mask);
 }
 
 uint64_t clockValue(WarpState*) {
@@ -111,26 +113,6 @@ void stackCheck(WarpState* w, uint32_t mask) {
       raiseFault(w, kErrorIllegalAddress, mask, w->localTop, "the call stack is used up: recursion too deep");
   }
 }
-
-// An mbarrier in memory: pending arrivals (20 bits), arrivals of a phase (20),
-// bytes still expected (22, two's complement), unused, phase (bit 63).
-struct Mbarrier {
-  static constexpr uint64_t kCount = (1u << 20) - 1;
-  uint64_t pending, expected;
-  int64_t bytes;
-  uint64_t phase;
-  explicit Mbarrier(uint64_t v)
-      : pending(v & kCount), expected(v >> 20 & kCount), bytes(static_cast<int64_t>(v << 2) >> 42), phase(v >> 63) {}
-  uint64_t pack() const {
-    return pending | expected << 20 | (static_cast<uint64_t>(bytes) & 0x3fffff) << 40 | phase << 63;
-  }
-  void settle() {
-    if (pending == 0 && bytes == 0) {
-      phase ^= 1;
-      pending = expected;
-    }
-  }
-};
 
 SONDE_DEVICE_CODE void mbarrier(WarpState* w, const uint64_t* addresses, uint32_t mask, uint32_t what,
                                 const uint64_t* amount, uint64_t* out) {
@@ -189,6 +171,7 @@ std::span<const jit::RuntimeSymbol> warpHelpers() {
       {"sonde_redux", reinterpret_cast<void*>(&redux)},
       {"sonde_barrier", reinterpret_cast<void*>(&barrier)},
       {"sonde_cluster_barrier", reinterpret_cast<void*>(&clusterBarrier)},
+      {"sonde_cluster_leave", reinterpret_cast<void*>(&leaveCluster)},
       {"sonde_yield", reinterpret_cast<void*>(&yieldWarp)},
       {"sonde_mbarrier", reinterpret_cast<void*>(&mbarrier)},
       {"sonde_clock", reinterpret_cast<void*>(&clockValue)},

@@ -6,6 +6,8 @@
 #include <span>
 #include <string_view>
 
+#include "ptx/types.h"
+#include "softgpu/exec/atomic_ops.h"
 #include "softgpu/exec/warp_state.h"
 #include "softgpu/jit/compiler.h"
 
@@ -17,6 +19,7 @@ namespace sonde::softgpu::exec {
 std::span<const jit::RuntimeSymbol> memoryHelpers();
 std::span<const jit::RuntimeSymbol> counterHelpers();
 std::span<const jit::RuntimeSymbol> warpHelpers();
+std::span<const jit::RuntimeSymbol> bulkHelpers();
 std::span<const jit::RuntimeSymbol> deviceFunctions();  // vprintf, malloc …: "sonde_fn_<name>"
 std::span<const jit::RuntimeSymbol> launchFunctions();  // cudaLaunchDevice and the like
 // All of the above.
@@ -27,5 +30,8 @@ bool isLaunchFunction(std::string_view name);
 // Where the bytes of a lane's access are. space: 0 generic, 1 shared, 2 local.
 // Faults when the lane may not do that.
 void* resolveLane(WarpState* warp, uint32_t space, uint64_t address, uint32_t bytes, uint32_t lane, bool write);
+// One atomic operation; returns the old value. plain: on memory that this host
+// thread alone touches.
+uint64_t atomicOne(void* at, bool plain, AtomicOp op, ptx::ScalarType type, uint64_t x, uint64_t y);
 
 }  // namespace sonde::softgpu::exec

@@ -11,7 +11,7 @@
 
 namespace sonde::softgpu::exec {
 
-inline constexpr uint32_t kAbiVersion = 4;
+inline constexpr uint32_t kAbiVersion = 5;
 inline constexpr uint32_t kLanes = 32;
 
 struct Cta;
@@ -30,6 +30,7 @@ struct alignas(64) WarpState {
   uint64_t windowBase, windowSize;  // what a kernel can address
   uint64_t deviceDelta;             // address + delta = where the bytes are
   uint64_t sharedBase;              // generic address of this CTA's shared memory
+  uint64_t clusterBase;             // … of the shared memory of the cluster's first CTA; the others' follow
   uint64_t sharedWindowBase, sharedWindowSize;
   uint64_t localBase;    // generic address of lane 0's local memory
   uint64_t localStride;  // to the next lane's

@@ -416,6 +416,8 @@ void FunctionCodegen::emitLeave(uint32_t index, const Instruction& in) {
     }
     Value* live = b.CreateLoad(b.getInt32Ty(), live_);
     b.CreateStore(b.CreateAnd(live, b.CreateNot(lanes)), live_);
+    if (k_.layout.clusterBarrier && (isKernel_ || in.op != Opcode::ret))
+      b.CreateCall(k_.helper("sonde_cluster_leave", b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty()}), {warp_, lanes});
     if (in.op == Opcode::ret && !isKernel_) {
       storeReturns(lanes);
       Value* back = b.CreateLoad(b.getInt32Ty(), returned_);

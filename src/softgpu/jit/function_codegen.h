@@ -100,6 +100,7 @@ class FunctionCodegen final : public EmitContext {
   MemoryAccess resolveAddress(const ptx::Instruction& in, const ptx::Operand& address, ptx::StateSpace space,
                               unsigned bytes, unsigned count);
   void checkAccess(const ptx::Instruction& in, const MemoryAccess& access);
+  llvm::Value* clusterAddress(llvm::Value* address);
   llvm::Value* scalarInRange(const MemoryAccess& a, llvm::Value* address, unsigned bytes);
   llvm::Value* scalarPointer(const MemoryAccess& a, llvm::Value* address);
   llvm::Value* genericAddresses(const MemoryAccess& a);  // <32 x i64>, space-relative
@@ -143,7 +144,8 @@ class FunctionCodegen final : public EmitContext {
   void emitBarrier(const ptx::Instruction& in);
   llvm::Value* permute(llvm::Value* lanes, llvm::Value* index);
   bool emitAtomic(const ptx::Instruction& in);
-  bool emitAddressOp(const ptx::Instruction& in);  // cvta, isspacep, mov of addresses
+  bool emitAddressOp(const ptx::Instruction& in);  // cvta, isspacep, mapa, getctarank, mov of addresses
+  void emitClusterAddressOp(const ptx::Instruction& in);
   bool emitMisc(const ptx::Instruction& in);
   bool emitAsyncCopy(const ptx::Instruction& in);
   bool emitMbarrier(const ptx::Instruction& in);

@@ -8,6 +8,7 @@
 #include <bit>
 
 #include "softgpu/exec/check_options.h"
+#include "softgpu/exec/device_memory.h"
 #include "softgpu/jit/function_codegen.h"
 
 namespace sonde::softgpu::jit {
@@ -93,14 +94,34 @@ MemoryAccess FunctionCodegen::resolveAddress(const Instruction& in, const Operan
                                               : static_cast<uint64_t>(address.offset));
   }
   lanes = saved;
-  if (space == StateSpace::sharedCluster) {
-    a.address =
-        b.CreateAdd(asType(a.address, b.getInt64Ty(), false),
-                    a.uniform ? warpField(offsetof(WarpState, sharedBase), b.getInt64Ty(), "shared_base")
-                              : splat(warpField(offsetof(WarpState, sharedBase), b.getInt64Ty(), "shared_base")));
-  }
+  if (space == StateSpace::sharedCluster) a.address = clusterAddress(a.address);
   if (exec::checks().any()) checkAccess(in, a);
   return a;
+}
+
+// Generic address of an address in the cluster's shared memory: its upper byte
+// is the rank of the block plus one, or 0 for the block at hand. An address
+// that no block has becomes one with its upper half set, outside every window.
+Value* FunctionCodegen::clusterAddress(Value* address) {
+  llvm::Type* i64 = b.getInt64Ty();
+  const bool vector = address->getType()->isVectorTy();
+  auto both = [&](Value* v) { return vector ? splat(v) : v; };
+  auto constant = [&](llvm::Type* t, uint64_t v) { return both(llvm::ConstantInt::get(t, v)); };
+  Value* a = asType(address, b.getInt32Ty(), false);
+  Value* field = b.CreateLShr(a, 24);
+  Value* offset = b.CreateAnd(a, constant(b.getInt32Ty(), 0xffffff));
+  Value* own = b.CreateICmpEQ(field, constant(b.getInt32Ty(), 0));
+  Value* rank = b.CreateSub(field, constant(b.getInt32Ty(), 1));
+  Value* other = b.CreateAdd(both(warpField(offsetof(WarpState, clusterBase), i64, "cluster_base")),
+                             b.CreateShl(asType(rank, i64, false), exec::kSharedStrideLog));
+  Value* base = b.CreateSelect(own, both(warpField(offsetof(WarpState, sharedBase), i64, "shared_base")), other);
+  Value* inside =
+      b.CreateICmpULT(offset, both(warpField(offsetof(WarpState, totalSharedBytes), b.getInt32Ty(), "shared_size")));
+  Value* known =
+      b.CreateICmpULE(field, both(warpField(offsetof(WarpState, clusterSize), b.getInt32Ty(), "cluster_size")));
+  Value* good = b.CreateAdd(base, asType(offset, i64, false));
+  Value* bad = b.CreateOr(asType(a, i64, false), constant(i64, 0xffffffff00000000u));
+  return b.CreateSelect(b.CreateAnd(inside, known), good, bad);
 }
 
 // Tells the checks of an access before it happens.

@@ -38,7 +38,10 @@ unsigned destinationCount(const Instruction& in) {
     case Opcode::bar:
     case Opcode::barrier: return in.has(Mod::red) ? 1 : 0;
     case Opcode::mbarrier:
-      return in.has(Mod::init) || in.has(Mod::inval) || in.has(Mod::expect_tx) || in.has(Mod::complete_tx) ? 0 : 1;
+      return in.has(Mod::arrive) || in.has(Mod::arrive_drop) || in.has(Mod::test_wait) || in.has(Mod::try_wait) ||
+                     in.has(Mod::pending_count)
+                 ? (in.operands[0].kind == Operand::Kind::address ? 0 : 1)
+                 : 0;
     case Opcode::wmma: return in.has(Mod::store) ? 0 : 1;
     case Opcode::multimem: return in.has(Mod::red) ? 0 : 1;
     default: return in.operands.empty() ? 0 : 1;

@@ -5,6 +5,7 @@
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include "softgpu/exec/check_options.h"
+#include "softgpu/exec/device_memory.h"
 #include "softgpu/jit/function_codegen.h"
 
 namespace sonde::softgpu::jit {
@@ -288,6 +289,11 @@ bool FunctionCodegen::emitAddressOp(const Instruction& in) {
     store(in.operands[0], source(from, in.type()), in.type());
     return true;
   }
+  if (in.op == Opcode::mapa || in.op == Opcode::getctarank ||
+      (in.op == Opcode::cvta && in.space == StateSpace::sharedCluster)) {
+    emitClusterAddressOp(in);
+    return true;
+  }
   if (in.op != Opcode::cvta && in.op != Opcode::isspacep) return false;
   auto field = [&](size_t offset, const char* name) { return toForm(warpField(offset, b.getInt64Ty(), name)); };
   if (in.op == Opcode::isspacep) {
@@ -304,7 +310,10 @@ bool FunctionCodegen::emitAddressOp(const Instruction& in) {
           b.CreateSub(a, field(offsetof(WarpState, sharedBase), "shared_base")),
           b.CreateZExt(toForm(warpField(offsetof(WarpState, totalSharedBytes), b.getInt32Ty(), "smem")), a->getType()));
     else if (in.space == StateSpace::sharedCluster)
-      r = shared;
+      r = b.CreateICmpULT(
+          b.CreateLShr(b.CreateSub(a, field(offsetof(WarpState, clusterBase), "cluster_base")), exec::kSharedStrideLog),
+          b.CreateZExt(toForm(warpField(offsetof(WarpState, clusterSize), b.getInt32Ty(), "cluster_size")),
+                       a->getType()));
     else if (in.space == StateSpace::local)
       r = local;
     else if (in.space == StateSpace::global)
@@ -317,7 +326,7 @@ bool FunctionCodegen::emitAddressOp(const Instruction& in) {
   const ScalarType t = in.type();
   Value* v = asType(source(in.operands[1], t), b.getInt64Ty(), false);
   const bool to = in.has(Mod::to);
-  if (in.space == StateSpace::shared || in.space == StateSpace::sharedCta || in.space == StateSpace::sharedCluster) {
+  if (in.space == StateSpace::shared || in.space == StateSpace::sharedCta) {
     Value* base = field(offsetof(WarpState, sharedBase), "shared_base");
     v = to ? b.CreateSub(v, base) : b.CreateAdd(v, base);
   } else if (in.space == StateSpace::local) {
@@ -329,6 +338,52 @@ bool FunctionCodegen::emitAddressOp(const Instruction& in) {
   }
   store(in.operands[0], v, ScalarType::u64);
   return true;
+}
+
+// Addresses in the shared memory of a cluster's blocks, as numbers of 32 bits
+// (see clusterAddress) or generic.
+void FunctionCodegen::emitClusterAddressOp(const Instruction& in) {
+  const bool cluster = in.space == StateSpace::sharedCluster;
+  auto field = [&](size_t offset, llvm::Type* t, const char* name) { return toForm(warpField(offset, t, name)); };
+  Value* clusterBase = field(offsetof(WarpState, clusterBase), b.getInt64Ty(), "cluster_base");
+  const ScalarType t = in.op == Opcode::getctarank && !cluster ? ScalarType::u64 : in.type();
+  Value* a = source(in.operands[1], cluster && in.op != Opcode::cvta ? ScalarType::u32 : t);
+  auto encoded = [&](Value* rank32, Value* offset32) {
+    return b.CreateOr(b.CreateShl(b.CreateAdd(rank32, constantInt(32, 1)), 24), offset32);
+  };
+  auto rankOf = [&](Value* generic) {
+    return asType(b.CreateLShr(b.CreateSub(generic, clusterBase), exec::kSharedStrideLog), b.getInt32Ty(), false);
+  };
+  auto offsetOf = [&](Value* generic) {
+    return b.CreateAnd(b.CreateSub(generic, clusterBase), constantInt(64, exec::kSharedStride - 1));
+  };
+  if (in.op == Opcode::getctarank) {
+    Value* rank = nullptr;
+    if (cluster) {
+      Value* upper = b.CreateLShr(a, 24);
+      rank = b.CreateSelect(b.CreateICmpEQ(upper, constantInt(32, 0)),
+                            field(offsetof(WarpState, clusterRank), b.getInt32Ty(), "cluster_ctarank"),
+                            b.CreateSub(upper, constantInt(32, 1)));
+    } else {
+      rank = rankOf(asType(a, b.getInt64Ty(), false));
+    }
+    store(in.operands[0], rank, ScalarType::u32);
+    return;
+  }
+  if (in.op == Opcode::cvta) {
+    Value* v = asType(a, b.getInt64Ty(), false);
+    v = in.has(Mod::to) ? encoded(rankOf(v), asType(offsetOf(v), b.getInt32Ty(), false)) : clusterAddress(v);
+    store(in.operands[0], v, ScalarType::u64);
+    return;
+  }
+  Value* rank = source(in.operands[2], ScalarType::u32);
+  if (cluster) {
+    store(in.operands[0], encoded(rank, b.CreateAnd(a, constantInt(32, 0xffffff))), ScalarType::u32);
+    return;
+  }
+  a = asType(a, b.getInt64Ty(), false);
+  Value* there = b.CreateAdd(clusterBase, b.CreateShl(asType(rank, b.getInt64Ty(), false), exec::kSharedStrideLog));
+  store(in.operands[0], b.CreateAdd(there, offsetOf(a)), ScalarType::u64);
 }
 
 bool FunctionCodegen::emitMisc(const Instruction& in) {
