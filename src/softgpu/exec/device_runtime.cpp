@@ -266,7 +266,7 @@ std::span<const jit::RuntimeSymbol> allHelpers() {
   static const std::vector<jit::RuntimeSymbol>* all = [] {
     auto* v = new std::vector<jit::RuntimeSymbol>();
     for (auto list : {memoryHelpers(), counterHelpers(), warpHelpers(), deviceFunctions(), launchFunctions(),
-                      matrixHelpers(), textureHelpers(), checkHelpers()})
+                      matrixHelpers(), textureHelpers(), bulkHelpers(), checkHelpers()})
       v->insert(v->end(), list.begin(), list.end());
     return v;
   }();

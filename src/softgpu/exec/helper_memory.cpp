@@ -362,6 +362,12 @@ SONDE_DEVICE_CODE void atomics(WarpState* w, const uint64_t* addresses, uint32_t
   const auto t = static_cast<ptx::ScalarType>(what >> 16 & 255);
   const uint32_t space = what & 255;
   const uint32_t bytes = ptx::bitsOf(t) / 8;
+  // The first element of a vector: the whole of it is aligned.
+  if (const uint32_t width = what >> 24; width > 1)
+    for (uint32_t m = mask; m; m &= m - 1) {
+      const auto l = static_cast<uint32_t>(__builtin_ctz(m));
+      resolveLane(w, space, addresses[l], bytes * width, l, true);
+    }
   const bool integerAdd = op == AtomicOp::add && !ptx::isFloat(t);
   if (!out && integerAdd && (mask & (mask - 1))) {
     // Nobody wants the old values: lanes on one place add up first.
@@ -386,6 +392,30 @@ SONDE_DEVICE_CODE void atomics(WarpState* w, const uint64_t* addresses, uint32_t
   }
 }
 
+// y: null for an exchange. Low halves of the 32 lanes, then the high ones.
+__attribute__((target("cx16"))) SONDE_DEVICE_CODE void atomics128(WarpState* w, const uint64_t* addresses,
+                                                                  uint32_t mask, uint32_t space, const uint64_t* x,
+                                                                  const uint64_t* y, uint64_t* out) {
+  __extension__ using Wide = unsigned __int128;
+  auto of = [](const uint64_t* row, uint32_t l) { return row[l] | static_cast<Wide>(row[kLanes + l]) << 64; };
+  for (uint32_t m = mask; m; m &= m - 1) {
+    const auto l = static_cast<uint32_t>(__builtin_ctz(m));
+    auto* p = static_cast<Wide*>(resolveLane(w, space, addresses[l], 16, l, true));
+    Wide old = 0;
+    if (y) {
+      old = __sync_val_compare_and_swap(p, of(x, l), of(y, l));
+    } else {
+      Wide seen = __sync_val_compare_and_swap(p, old, old);
+      do {
+        old = seen;
+        seen = __sync_val_compare_and_swap(p, old, of(x, l));
+      } while (seen != old);
+    }
+    out[l] = static_cast<uint64_t>(old);
+    out[kLanes + l] = static_cast<uint64_t>(old >> 64);
+  }
+}
+
 }  // namespace
 
 std::span<const jit::RuntimeSymbol> memoryHelpers() {
@@ -398,9 +428,13 @@ std::span<const jit::RuntimeSymbol> memoryHelpers() {
   }
 #endif
   static const jit::RuntimeSymbol symbols[] = {
-      {"sonde_load", reinterpret_cast<void*>(load)},           {"sonde_store", reinterpret_cast<void*>(store)},
-      {"sonde_load1", reinterpret_cast<void*>(&loadOne)},      {"sonde_store1", reinterpret_cast<void*>(&storeOne)},
-      {"sonde_cp_async", reinterpret_cast<void*>(&copyAsync)}, {"sonde_atomic", reinterpret_cast<void*>(&atomics)},
+      {"sonde_load", reinterpret_cast<void*>(load)},
+      {"sonde_store", reinterpret_cast<void*>(store)},
+      {"sonde_load1", reinterpret_cast<void*>(&loadOne)},
+      {"sonde_store1", reinterpret_cast<void*>(&storeOne)},
+      {"sonde_cp_async", reinterpret_cast<void*>(&copyAsync)},
+      {"sonde_atomic", reinterpret_cast<void*>(&atomics)},
+      {"sonde_atomic128", reinterpret_cast<void*>(&atomics128)},
   };
   return symbols;
 }

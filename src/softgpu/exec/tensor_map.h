@@ -23,7 +23,7 @@ struct TensorMap {
   uint16_t box[5] = {1, 1, 1, 1, 1};  // tiled
   uint32_t lastIndex[5] = {};         // extent - 1
   uint64_t address = 0;
-  uint64_t stride[4] = {};                     // bytes, of dimensions 1 to 4
+  uint64_t stride[4] = {};                           // bytes, of dimensions 1 to 4
   int16_t lowerCorner[3] = {}, upperCorner[3] = {};  // im2col, of the dimensions between channel and image
   uint16_t channelsPerPixel = 0, pixelsPerColumn = 0;
 

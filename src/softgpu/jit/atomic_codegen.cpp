@@ -18,55 +18,79 @@ using ptx::StateSpace;
 
 bool FunctionCodegen::emitAtomic(const Instruction& in) {
   if (in.op != Opcode::atom && in.op != Opcode::red) return false;
-  if (in.has(Mod::async) || in.vectorWidth > 1) return false;
-  AtomicOp op{};
-  if (in.has(Mod::add))
-    op = AtomicOp::add;
-  else if (in.has(Mod::min))
-    op = AtomicOp::min;
-  else if (in.has(Mod::max))
-    op = AtomicOp::max;
-  else if (in.has(Mod::and_))
-    op = AtomicOp::bitAnd;
-  else if (in.has(Mod::or_))
-    op = AtomicOp::bitOr;
-  else if (in.has(Mod::xor_))
-    op = AtomicOp::bitXor;
-  else if (in.has(Mod::exch))
-    op = AtomicOp::exch;
-  else if (in.has(Mod::cas))
-    op = AtomicOp::cas;
-  else if (in.has(Mod::inc))
-    op = AtomicOp::inc;
-  else if (in.has(Mod::dec))
-    op = AtomicOp::dec;
-  else
-    throw Unsupported("this atomic operation");
+  if (in.has(Mod::async)) return false;
+  const AtomicOp op = atomicOperation(in);
   const ScalarType t = in.type();
   const unsigned bits = ptx::bitsOf(t);
+  if (bits == 128) {
+    emitAtomic128(in, op);
+    return true;
+  }
   if (bits != 16 && bits != 32 && bits != 64) throw Unsupported("atomics of this type");
   markPosition(in);
   const bool result = in.op == Opcode::atom;
   const size_t first = result ? 1 : 0;
-  MemoryAccess a = resolveAddress(in, in.operands[first], in.space, bits / 8, 1);
+  const unsigned width = in.vectorWidth;
+  MemoryAccess a = resolveAddress(in, in.operands[first], in.space, bits / 8, width);
   if (countingMemory()) countByHelper(a);
   lanes = kWarpSize;
-  Value* addresses = spill(genericAddresses(a), 0);
-  Value* x = spill(asType(source(in.operands[first + 1], t), b.getInt64Ty(), false), 1);
-  Value* y = llvm::ConstantPointerNull::get(b.getPtrTy());
-  if (op == AtomicOp::cas) y = spill(asType(source(in.operands[first + 2], t), b.getInt64Ty(), false), 2);
-  const bool wanted = result && in.operands[0].kind != Operand::Kind::sink;
-  Value* out = wanted ? scratch(3) : llvm::ConstantPointerNull::get(b.getPtrTy());
-  const uint32_t what = static_cast<uint32_t>(a.space) | static_cast<uint32_t>(op) << 8 |
-                        static_cast<uint32_t>(t) << 16 | (in.has(Mod::noftz) ? 1u << 24 : 0);
-  b.CreateCall(
-      k_.helper("sonde_atomic", b.getVoidTy(),
-                {b.getPtrTy(), b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy(), b.getPtrTy(), b.getPtrTy()}),
-      {warp_, addresses, effectMask(), b.getInt32(what), x, y, out});
-  if (!wanted) return true;
-  Value* row = b.CreateAlignedLoad(FixedVectorType::get(b.getInt64Ty(), kWarpSize), out, llvm::Align(64));
-  store(in.operands[0], asType(row, b.getIntNTy(bits), false), t);
+  auto part = [&](const Operand& o, unsigned i) -> const Operand& {
+    return o.kind == Operand::Kind::vector ? o.elements.at(i) : o;
+  };
+  for (unsigned i = 0; i < width; ++i) {
+    // Of a vector each element is an atomic operation of its own.
+    Value* at = genericAddresses(a);
+    Value* addresses = spill(i ? b.CreateAdd(at, splat(b.getInt64(i * bits / 8))) : at, 0);
+    Value* x = spill(asType(source(part(in.operands[first + 1], i), t), b.getInt64Ty(), false), 1);
+    Value* y = llvm::ConstantPointerNull::get(b.getPtrTy());
+    if (op == AtomicOp::cas) y = spill(asType(source(in.operands[first + 2], t), b.getInt64Ty(), false), 2);
+    const bool wanted = result && part(in.operands[0], i).kind != Operand::Kind::sink;
+    Value* out = wanted ? scratch(3) : llvm::ConstantPointerNull::get(b.getPtrTy());
+    const uint32_t what = static_cast<uint32_t>(a.space) | static_cast<uint32_t>(op) << 8 |
+                          static_cast<uint32_t>(t) << 16 | (i == 0 && width > 1 ? width << 24 : 0);
+    b.CreateCall(k_.helper("sonde_atomic", b.getVoidTy(),
+                           {b.getPtrTy(), b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy(), b.getPtrTy(),
+                            b.getPtrTy()}),
+                 {warp_, addresses, effectMask(), b.getInt32(what), x, y, out});
+    if (!wanted) continue;
+    Value* row = b.CreateAlignedLoad(FixedVectorType::get(b.getInt64Ty(), kWarpSize), out, llvm::Align(64));
+    store(part(in.operands[0], i), asType(row, b.getIntNTy(bits), false), t);
+  }
   return true;
+}
+
+// atom.cas.b128 and atom.exch.b128: operands and result as rows of low halves, then of high ones.
+void FunctionCodegen::emitAtomic128(const Instruction& in, AtomicOp op) {
+  if (op != AtomicOp::cas && op != AtomicOp::exch) throw Unsupported("this 128-bit atomic operation");
+  markPosition(in);
+  MemoryAccess a = resolveAddress(in, in.operands.at(1), in.space, 16, 1);
+  if (countingMemory()) countByHelper(a);
+  lanes = kWarpSize;
+  llvm::Type* row64 = FixedVectorType::get(b.getInt64Ty(), kWarpSize);
+  constexpr uint64_t kHigh = kWarpSize * 8;
+  auto wide = [&](const Operand& o, unsigned which) {
+    Value* v = source(o, ScalarType::b128);
+    Value* to = spill(b.CreateTrunc(v, row64), which);
+    b.CreateAlignedStore(b.CreateTrunc(b.CreateLShr(v, 64), row64),
+                         b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), to, kHigh), llvm::Align(64));
+    return to;
+  };
+  Value* addresses = spill(genericAddresses(a), 0);
+  Value* x = wide(in.operands.at(2), 1);
+  Value* y = llvm::ConstantPointerNull::get(b.getPtrTy());
+  if (op == AtomicOp::cas) y = wide(in.operands.at(3), 2);
+  Value* out = scratch(3);
+  b.CreateCall(
+      k_.helper("sonde_atomic128", b.getVoidTy(),
+                {b.getPtrTy(), b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy(), b.getPtrTy(), b.getPtrTy()}),
+      {warp_, addresses, effectMask(), b.getInt32(static_cast<uint32_t>(a.space)), x, y, out});
+  if (in.operands[0].kind == Operand::Kind::sink) return;
+  llvm::Type* row128 = FixedVectorType::get(b.getInt128Ty(), kWarpSize);
+  auto half = [&](uint64_t at) {
+    return b.CreateZExt(
+        b.CreateAlignedLoad(row64, b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), out, at), llvm::Align(64)), row128);
+  };
+  store(in.operands[0], b.CreateOr(half(0), b.CreateShl(half(kHigh), 64)), ScalarType::b128);
 }
 
 // Copies happen at issue, so that waiting for them is nothing.

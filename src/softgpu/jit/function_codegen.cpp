@@ -511,6 +511,7 @@ bool FunctionCodegen::isPure(const Instruction& in) const {
     case Opcode::pmevent:
     case Opcode::brkpt:
     case Opcode::cp:
+    case Opcode::tensormap:
     case Opcode::mbarrier: return false;
     default: return true;
   }
@@ -551,8 +552,8 @@ void FunctionCodegen::afterCall() {
 }
 
 bool FunctionCodegen::emitOwn(const Instruction& in) {
-  return emitMemory(in) || emitWarp(in) || emitAtomic(in) || emitMbarrier(in) || emitAsyncCopy(in) || emitMatrix(in) ||
-         emitTexture(in) || emitMisc(in);
+  return emitMemory(in) || emitWarp(in) || emitAtomic(in) || emitMbarrier(in) || emitAsyncCopy(in) || emitBulk(in) ||
+         emitMatrix(in) || emitTexture(in) || emitMisc(in);
 }
 
 }  // namespace sonde::softgpu::jit

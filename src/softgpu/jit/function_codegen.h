@@ -9,6 +9,8 @@
 
 #include <array>
 
+#include "softgpu/exec/atomic_ops.h"
+#include "softgpu/exec/bulk_job.h"
 #include "softgpu/exec/mma_layout.h"
 #include "softgpu/exec/texture.h"
 #include "softgpu/jit/codegen.h"
@@ -32,6 +34,8 @@ inline uint32_t cellWords(const ptx::Variable& v) {
   if (v.space == ptx::StateSpace::reg) return registerWords(v) * v.vector;
   return static_cast<uint32_t>((v.sizeBytes + 3) / 4);
 }
+// What an atomic instruction does, from its modifiers. Throws Unsupported.
+exec::AtomicOp atomicOperation(const ptx::Instruction& in);
 
 class FunctionCodegen final : public EmitContext {
  public:
@@ -144,11 +148,21 @@ class FunctionCodegen final : public EmitContext {
   void emitBarrier(const ptx::Instruction& in);
   llvm::Value* permute(llvm::Value* lanes, llvm::Value* index);
   bool emitAtomic(const ptx::Instruction& in);
+  void emitAtomic128(const ptx::Instruction& in, exec::AtomicOp op);
   bool emitAddressOp(const ptx::Instruction& in);  // cvta, isspacep, mapa, getctarank, mov of addresses
   void emitClusterAddressOp(const ptx::Instruction& in);
   bool emitMisc(const ptx::Instruction& in);
   bool emitAsyncCopy(const ptx::Instruction& in);
   bool emitMbarrier(const ptx::Instruction& in);
+  // bulk copies and asynchronous stores (bulk_codegen.cpp)
+  bool emitBulk(const ptx::Instruction& in);
+  void emitBulkCopy(const ptx::Instruction& in);
+  void emitAsyncStore(const ptx::Instruction& in);
+  void emitTensorMap(const ptx::Instruction& in);
+  void bulkRow(unsigned row, llvm::Value* lanesOfIt);
+  void bulkAddress(unsigned row, const ptx::Instruction& in, const ptx::Operand& o, ptx::StateSpace space);
+  llvm::Value* mapAddress(const ptx::Operand& o);
+  void callBulk(const exec::BulkJob& job);
   // matrix instructions (matrix.cpp)
   bool emitMatrix(const ptx::Instruction& in);
   void emitMma(const ptx::Instruction& in);
@@ -230,6 +244,7 @@ class FunctionCodegen final : public EmitContext {
   std::map<size_t, llvm::Value*> fields_;
   std::vector<llvm::Value*> scratch_;
   std::array<llvm::Value*, 4> fragments_{};
+  llvm::Value* bulkRows_ = nullptr;  // arguments of bulk copies
   std::vector<Cells> varCells_, argCells_, resultCells_;
   std::vector<uint32_t> localOffsets_;
   uint32_t localFrame_ = 0;

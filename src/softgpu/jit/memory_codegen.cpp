@@ -47,7 +47,7 @@ bool FunctionCodegen::emitMemory(const Instruction& in) {
         emitLoad(in);
       return true;
     case Opcode::st:
-      if (in.has(Mod::async)) return false;
+      if (in.has(Mod::async) || in.has(Mod::bulk)) return false;
       if (isParamSpace(in.space))
         emitParamStore(in);
       else
