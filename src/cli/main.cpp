@@ -212,6 +212,8 @@ struct CommandLine {
                  "and what would avoid them; off: do not")
         ->check(CLI::IsMember({"per-process-device", "off"}))
         ->capture_default_str();
+    r.add_flag("--fidelity", run.fidelity,
+               "Say how faithfully the software GPU executes the instructions of the application's kernels");
     r.add_flag("--environment", run.environment, "Sample clocks, temperature, power and fan of the devices");
     r.add_option("--environment-ms", run.environmentMs, "How often")
         ->check(CLI::Range(1u, 3600000u))
@@ -242,7 +244,6 @@ struct CommandLine {
     r.add_flag("--racecheck", run.racecheck, "Find accesses to shared memory without a barrier between (software GPU)");
     r.add_flag("--initcheck", run.initcheck, "Find reads of device memory that nothing wrote (software GPU)");
     r.add_flag("--synccheck", run.synccheck, "Find barriers that not all threads reach (software GPU)");
-    r.add_flag("--fidelity", run.fidelity, "Tell of each kernel which instructions are not bit-exact (software GPU)");
 
     addSourceCommand();
 

@@ -14,6 +14,7 @@
 #include "cli/commands/console.h"
 #include "cli/commands/counter_catalogue.h"
 #include "cli/commands/counters.h"
+#include "cli/commands/fidelity.h"
 #include "cli/commands/installation.h"
 #include "cli/commands/launcher.h"
 #include "cli/commands/locations.h"
@@ -190,7 +191,6 @@ bool makePlan(const RunSettings& s, const std::string& spoolFolder, Plan* plan, 
     return false;
   }
   if (!checks.empty()) env["SONDE_CHECK"] = fmt::format("{}", fmt::join(checks, ","));
-  if (s.fidelity) env["SONDE_FIDELITY"] = "1";
   env["SONDE_SPOOL_DIR"] = spoolFolder;
   env["SONDE_CUPTI"] = cupti;
   env["SONDE_KINDS"] = fmt::format("{}", fmt::join(kinds, ","));
@@ -315,6 +315,7 @@ int runCommand(RunSettings& s, Console& console) {
   std::vector<std::vector<Spool>> passes;
   LaunchResult app;
   bool software = true;
+  std::string fidelity;
   for (uint32_t pass = 0, needed = 1; pass < needed; pass++) {
     TemporaryFolder folder;
     if (folder.path().empty()) {
@@ -325,6 +326,7 @@ int runCommand(RunSettings& s, Console& console) {
     Plan plan;
     if (!makePlan(s, folder.path(), &plan, console, &error)) return fail();
     software = plan.software;
+    if (s.fidelity && software) plan.environment["SONDE_FIDELITY"] = folder.path() + "/fidelity";
     if (counting) {
       planCounters(s, choice, &plan);
       plan.environment["SONDE_PASS"] = std::to_string(pass);
@@ -346,12 +348,15 @@ int runCommand(RunSettings& s, Console& console) {
     } else if (app.status != 0) {
       console.info(fmt::format("{} ended with status {}", s.command[0], app.status));
     }
+    if (std::string ignored; s.fidelity && pass == 0)
+      spool::readWholeFile(folder.path() + "/fidelity", &fidelity, &ignored);
     passes.push_back(collectSpools(folder.path()));
     // The first pass says how many there are; an application that was ended is not begun again.
     if (counting && pass == 0 && s.replayMode == "application") needed = std::max(1u, passesNeeded(passes[0]));
     if (app.signal != 0) break;
   }
   clocks.release();
+  if (s.fidelity) console.result(fidelityTables(fidelity));
   // The spools' folders are gone by now: a closed pipe may end us while we print.
   if (passes[0].empty()) {
     console.warning(

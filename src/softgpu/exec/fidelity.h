@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How faithfully the software GPU does what an instruction says
-// (docs/INSTRUCTIONS.md; `sonde run --fidelity` for one program).
+// How faithful each instruction is: the table behind docs/INSTRUCTIONS.md and
+// `sonde run --fidelity`.
 #pragma once
 
 #include <string>
@@ -11,13 +11,19 @@
 
 namespace sonde::softgpu::exec {
 
-// Of the everyday form of an opcode.
-Fidelity fidelityOf(ptx::Opcode op);
-// Of an instruction with its modifiers and types.
-Fidelity fidelityOf(const ptx::Instruction& instruction);
-const char* nameOf(Fidelity fidelity);  // "exact", "within bound", "order-dependent", "unsupported"
+struct OpcodeFidelity {
+  Fidelity fidelity = Fidelity::exact;  // of the plain forms
+  const char* remark = "";              // forms that differ from that, or what it means here
+};
+OpcodeFidelity fidelityOf(ptx::Opcode opcode);
 
-// One line about a kernel and what it calls: which instructions are not exact, and where.
-std::string fidelityReport(const ptx::Module& module, uint32_t function);
+// Of one instruction with its modifiers and types. `unsupported` for the forms
+// that the code generator refuses.
+Fidelity fidelityOf(const ptx::Instruction& instruction);
+const char* name(Fidelity fidelity);  // "exact", "within bound", "order-dependent", "unsupported"
+
+// The instructions of a kernel and of what it calls, one line for each
+// different mnemonic: kernel, class, count, mnemonic and remark, separated by tabs.
+std::string fidelityReport(const ptx::Module& module, uint32_t kernel);
 
 }  // namespace sonde::softgpu::exec

@@ -84,6 +84,8 @@ KernelLayout layoutOf(const ptx::Module& module, uint32_t kernel) {
     layout.waitsForChildren = layout.waitsForChildren || (!f.hasBody && waitsForLaunches(f.name));
     for (const Instruction& in : f.body) {
       if (i > 0 && in.op == Opcode::exit) layout.calleesExit = true;
+      // The local stack grows as it does in recursion.
+      layout.recursive |= in.op == Opcode::alloca;
       layout.clusterBarrier |= in.op == Opcode::barrier && in.has(Mod::cluster);
       if (in.op != Opcode::call) continue;
       const bool direct = !in.operands.empty() && in.operands[0].ref == Operand::Ref::function;

@@ -37,13 +37,36 @@ bool observesOthers(const Instruction& in) {
   }
 }
 
+// Lanes wait here for the members of the last operand.
+bool isWarpSync(const Instruction& in) {
+  if (in.guard.reg != ptx::kNoId) return false;
+  switch (in.op) {
+    case Opcode::shfl:
+    case Opcode::vote:
+    case Opcode::match:
+    case Opcode::redux:
+    case Opcode::elect: return in.has(Mod::sync);
+    case Opcode::bar: return in.has(Mod::warp);
+    default: return false;
+  }
+}
+
 }  // namespace
 
 Flow::Flow(const ptx::Module& module, const ptx::Function& function, bool isKernel)
     : module_(module), function_(function), isKernel_(isKernel) {
-  varying_.assign(function.registers.size() + 1, false);
+  syncAt_.assign(function.body.size(), false);
+  analyze();
+  if (!findWaitingSyncs()) return;
+  blocks.clear();
+  chain.clear();
+  analyze();
+}
+
+void Flow::analyze() {
+  varying_.assign(function_.registers.size() + 1, false);
   // What comes from a caller and goes back to it in registers is one value for each lane.
-  for (const auto* list : {&function.params, &function.returns})
+  for (const auto* list : {&function_.params, &function_.returns})
     for (const ptx::Variable& v : *list)
       if (v.regId != ptx::kNoId) varying_[v.regId] = true;
   buildBlocks();
@@ -51,6 +74,65 @@ Flow::Flow(const ptx::Module& module, const ptx::Function& function, bool isKern
   liveness();
   findSpinLoops();
   solve();
+}
+
+// Where lanes at a .sync instruction may have to wait for others: those that go
+// round a spin loop, and those that come to a .sync instruction of their own on
+// a way that has not joined this one. Marks the instructions.
+bool Flow::findWaitingSyncs() {
+  const size_t n = blocks.size();
+  std::vector<bool> syncs(n, false);
+  bool candidate = false;
+  for (size_t b = 0; b < n; ++b)
+    for (uint32_t k = blocks[b].begin; k < blocks[b].end; ++k)
+      if (isWarpSync(function_.body[k])) {
+        syncs[b] = true;
+        candidate |= blocks[b].pending.any();
+      }
+  if (!candidate) return false;
+  // Post-dominators; ways out of the kernel end nothing here.
+  std::vector<BitSet> after(n, BitSet(n));
+  for (size_t b = 0; b < n; ++b) {
+    if (blocks[b].successors.empty())
+      after[b].set(b);
+    else
+      for (size_t i = 0; i < n; ++i) after[b].set(i);
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t b = n; b-- > 0;) {
+      if (blocks[b].successors.empty()) continue;
+      BitSet common = after[blocks[b].successors[0]];
+      for (uint32_t s : blocks[b].successors) common.intersect(after[s]);
+      common.set(b);
+      if (common.count() != after[b].count()) {
+        after[b] = common;
+        changed = true;
+      }
+    }
+  }
+  bool found = false;
+  for (size_t b = 0; b < n; ++b) {
+    if (!syncs[b] || !blocks[b].pending.any()) continue;
+    BitSet seen(n);
+    std::vector<uint32_t> work;
+    bool waits = false;
+    blocks[b].pending.forEach([&](size_t y) {
+      waits |= spinHeader[y];
+      if (!after[b].test(y) && seen.insert(y)) work.push_back(static_cast<uint32_t>(y));
+    });
+    while (!waits && !work.empty()) {
+      const uint32_t y = work.back();
+      work.pop_back();
+      waits |= syncs[y];
+      for (uint32_t s : blocks[y].successors)
+        if ((s == b || !after[b].test(s)) && seen.insert(s)) work.push_back(s);
+    }
+    if (!waits) continue;
+    for (uint32_t k = blocks[b].begin; k < blocks[b].end; ++k)
+      if (isWarpSync(function_.body[k])) syncAt_[k] = found = true;
+  }
+  return found;
 }
 
 void Flow::buildBlocks() {
@@ -62,6 +144,8 @@ void Flow::buildBlocks() {
     if (label.instruction <= n) leader[label.instruction] = true;
   for (size_t i = 0; i < n; ++i)
     if (endsBlock(body[i])) leader[i + 1] = true;
+  for (size_t i = 0; i < n; ++i)
+    if (syncAt_[i]) leader[i] = true;
 
   std::vector<uint32_t> blockOf(n + 1, 0);
   for (size_t i = 0; i < n; ++i) {
@@ -236,15 +320,18 @@ void Flow::liveness() {
         if (!k.test(r)) g.set(r);
       };
       forEachUse(in, use);
-      if (in.op == Opcode::ret)
-        for (const ptx::Variable& v : function_.returns)
-          if (v.regId != ptx::kNoId) use(v.regId);
       if (readsCarry(in)) use(registers - 1);
+      if (in.op == Opcode::ret && !isKernel_)
+        for (const auto& v : function_.returns)
+          if (v.regId != ptx::kNoId) use(v.regId);
       if (in.guard.reg == ptx::kNoId) {
         forEachDef(in, [&](ptx::RegId r) { k.set(r); });
         if (writesCarry(in)) k.set(registers - 1);
       }
     }
+    if (b.begin == b.end && !isKernel_)
+      for (const auto& v : function_.returns)
+        if (v.regId != ptx::kNoId && !k.test(v.regId)) g.set(v.regId);
     b.liveIn = g;
     gen.push_back(std::move(g));
     kill.push_back(std::move(k));
@@ -268,6 +355,9 @@ void Flow::findSpinLoops() {
   for (const Instruction& in : function_.body)
     if (in.op == Opcode::bar || in.op == Opcode::barrier || in.op == Opcode::nanosleep) mayYield = true;
   holdsBarrier.assign(blocks.size(), false);
+  startsSync.assign(blocks.size(), false);
+  for (size_t i = 0; i < blocks.size(); ++i)
+    startsSync[i] = blocks[i].begin < blocks[i].end && syncAt_[blocks[i].begin];
   for (size_t i = 0; i < blocks.size(); ++i)
     for (uint32_t k = blocks[i].begin; k < blocks[i].end; ++k) {
       const Instruction& in = function_.body[k];
@@ -398,7 +488,8 @@ bool Flow::propagate() {
   }
   // Lanes held at a barrier go round the chain with whoever else waits.
   for (uint32_t b = 0; b < blocks.size(); ++b) {
-    if (!waitsForSpinning(b)) continue;
+    if (!waitsForSpinning(b) && !waitsForMembers(b)) continue;
+    if (startsSync[b]) spinning.set(b);
     pendable[b] = true;
     BitSet waiting = blocks[b].pending;
     waiting.set(b);

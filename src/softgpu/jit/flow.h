@@ -42,6 +42,9 @@ class BitSet {
     }
     return added != 0;
   }
+  void intersect(const BitSet& other) {
+    for (size_t i = 0; i < words_.size(); ++i) words_[i] &= other.words_[i];
+  }
   bool insert(size_t i) {
     if (test(i)) return false;
     set(i);
@@ -96,6 +99,7 @@ class Flow {
   std::vector<bool> pendable;      // block has a pending mask
   std::vector<bool> spinHeader;    // header of a loop that may wait for another lane, warp or block
   std::vector<bool> holdsBarrier;  // block has a barrier of the whole thread block
+  std::vector<bool> startsSync;    // block starts with a .sync instruction of the warp that may have to wait
   bool mayYield = false;           // barriers or spin loops: warps need stacks of their own
 
   bool uniform(ptx::RegId reg) const { return !varying_[reg]; }
@@ -110,6 +114,9 @@ class Flow {
   // Lanes that come to a barrier while others of their warp go round a spin
   // loop wait at the block's start: the barrier counts whole warps.
   bool waitsForSpinning(uint32_t block) const;
+  // Lanes that come to the .sync instruction at the block's start wait for the
+  // members that are still elsewhere.
+  bool waitsForMembers(uint32_t block) const { return startsSync[block] && blocks[block].pending.any(); }
   uint32_t chainIndex(uint32_t block) const { return ownIndex_[block]; }
   // A branch that all active lanes take may jump without looking at the chain.
   bool directJump(uint32_t from, uint32_t to) const;
@@ -117,6 +124,8 @@ class Flow {
   uint32_t maxLiveRegisters() const;
 
  private:
+  void analyze();
+  bool findWaitingSyncs();
   void buildBlocks();
   void orderBlocks();
   void findSpinLoops();
@@ -133,6 +142,7 @@ class Flow {
   std::vector<bool> varying_;
   std::vector<uint32_t> ownIndex_;
   std::vector<std::vector<uint32_t>> indices_;  // chain indices of each block, ascending
+  std::vector<bool> syncAt_;                    // instructions that start a block, see startsSync
 };
 
 }  // namespace sonde::softgpu::jit

@@ -106,6 +106,14 @@ void FunctionCodegen::prologue() {
     b.CreateStore(b.getInt32(0), pending_[i]);
   }
 
+  for (uint32_t i = 0; i < flow_.blocks.size() && !held_; ++i) {
+    if (!flow_.waitsForMembers(i)) continue;
+    for (Value** slot : {&held_, &released_, &heldBefore_}) {
+      *slot = entryAlloca(b.getInt32Ty(), "sync", 4);
+      b.CreateStore(b.getInt32(0), *slot);
+    }
+  }
+
   // Parameters of functions and of calls are cells of 32-lane words.
   llvm::Type* word = llvm::FixedVectorType::get(b.getInt32Ty(), kWarpSize);
   auto wordsOf = [](const ptx::Variable& v) { return cellWords(v); };
@@ -181,6 +189,7 @@ void FunctionCodegen::emitBlock(uint32_t index) {
     b.CreateBr(rotateBlock());
     b.SetInsertPoint(together);
   }
+  if (flow_.waitsForMembers(index)) holdForMembers(index);
   if (block.convergent()) mask_ = b.CreateLoad(b.getInt32Ty(), live_, "mask");
   b.CreateStore(mask_, maskSlot_);
   if (counting()) countBlock(index);
@@ -196,6 +205,55 @@ void FunctionCodegen::emitBlock(uint32_t index) {
     emitInstruction(in);
   }
   emitTerminator(index, last);
+}
+
+// Lanes at a .sync instruction go on when all its members that have not left
+// are at one; the others of them go on when their turn comes.
+void FunctionCodegen::holdForMembers(uint32_t index) {
+  auto& c = b.getContext();
+  llvm::Type* i32 = b.getInt32Ty();
+  const Instruction& in = function.body[flow_.blocks[index].begin];
+  BasicBlock* arrive = BasicBlock::Create(c, "sync_arrive", target_);
+  BasicBlock* resume = BasicBlock::Create(c, "sync_resume", target_);
+  BasicBlock* hold = BasicBlock::Create(c, "sync_hold", target_);
+  BasicBlock* all = BasicBlock::Create(c, "sync_all", target_);
+  BasicBlock* go = BasicBlock::Create(c, "sync_go", target_);
+  Value* here = mask_;
+  Value* released = b.CreateLoad(i32, released_);
+  Value* ready = b.CreateAnd(here, released);
+  b.CreateCondBr(b.CreateICmpNE(ready, b.getInt32(0)), resume, arrive);
+  b.SetInsertPoint(resume);
+  b.CreateStore(b.CreateAnd(released, b.CreateNot(ready)), released_);
+  b.CreateStore(b.CreateAnd(here, b.CreateNot(ready)), pending_[index]);
+  b.CreateBr(go);
+  b.SetInsertPoint(arrive);
+  current_ = &in;
+  Value* members = nullptr;
+  if (flow_.operandUniform(in.operands.back())) {
+    lanes = 1;
+    members = source(in.operands.back(), ptx::ScalarType::b32);
+  } else {
+    lanes = kWarpSize;
+    Value* row = source(in.operands.back(), ptx::ScalarType::b32);
+    members = b.CreateOrReduce(b.CreateSelect(maskVector(here), row, llvm::Constant::getNullValue(row->getType())));
+  }
+  Value* held = b.CreateLoad(i32, held_);
+  Value* missing = b.CreateAnd(b.CreateAnd(members, b.CreateLoad(i32, live_)), b.CreateNot(b.CreateOr(here, held)));
+  b.CreateCondBr(b.CreateICmpNE(missing, b.getInt32(0)), hold, all);
+  b.SetInsertPoint(hold);
+  b.CreateStore(b.CreateOr(held, here), held_);
+  b.CreateStore(here, pending_[index]);
+  b.CreateBr(chainBlock_[std::min<size_t>(flow_.chainIndex(index) + 1, flow_.chain.size())]);
+  b.SetInsertPoint(all);
+  Value* others = b.CreateAnd(b.CreateAnd(held, members), b.CreateNot(here));
+  b.CreateStore(b.CreateOr(released, others), released_);
+  b.CreateStore(b.CreateAnd(held, b.CreateNot(b.CreateOr(others, here))), held_);
+  b.CreateBr(go);
+  b.SetInsertPoint(go);
+  llvm::PHINode* mask = b.CreatePHI(i32, 2, "mask");
+  mask->addIncoming(ready, resume);
+  mask->addIncoming(here, all);
+  mask_ = mask;
 }
 
 void FunctionCodegen::addPending(uint32_t block, Value* lanes) {
@@ -268,10 +326,40 @@ void FunctionCodegen::emitChain() {
     b.CreateCondBr(b.CreateICmpSGT(left, b.getInt32(0)), runBlock_[target], chainBlock_[i + 1]);
   }
   b.SetInsertPoint(chainBlock_.back());
+  Value* syncing = nullptr;
+  for (size_t h = 0; h < flow_.blocks.size(); ++h) {
+    if (!flow_.waitsForMembers(static_cast<uint32_t>(h))) continue;
+    Value* waiting = b.CreateLoad(b.getInt32Ty(), pending_[h]);
+    syncing = syncing ? b.CreateOr(syncing, waiting) : waiting;
+  }
   for (size_t h = 0; h < flow_.blocks.size(); ++h) {
     if (!flow_.spinHeader[h] || !flow_.pendable[h]) continue;
     Value* lanes = b.CreateLoad(b.getInt32Ty(), pending_[h]);
     spinning = spinning ? b.CreateOr(spinning, lanes) : lanes;
+  }
+  if (syncing) {
+    BasicBlock* again = BasicBlock::Create(b.getContext(), "sync_again", target_);
+    BasicBlock* stuck = BasicBlock::Create(b.getContext(), "sync_stuck", target_);
+    BasicBlock* next = BasicBlock::Create(b.getContext(), "sync_next", target_);
+    BasicBlock* none = BasicBlock::Create(b.getContext(), "sync_none", target_);
+    if (!spinning) spinning = b.getInt32(0);
+    b.CreateCondBr(b.CreateICmpNE(syncing, b.getInt32(0)), again, none);
+    b.SetInsertPoint(again);
+    // With nobody left who could come, and nothing new since the last time:
+    // members that will never arrive are not waited for.
+    Value* held = b.CreateLoad(b.getInt32Ty(), held_);
+    Value* same = b.CreateICmpEQ(held, b.CreateLoad(b.getInt32Ty(), heldBefore_));
+    Value* idle = b.CreateICmpEQ(b.CreateOr(spinning, b.CreateLoad(b.getInt32Ty(), released_)), b.getInt32(0));
+    b.CreateStore(held, heldBefore_);
+    b.CreateCondBr(b.CreateAnd(same, idle), stuck, next);
+    b.SetInsertPoint(stuck);
+    b.CreateStore(held, released_);
+    b.CreateStore(b.getInt32(0), held_);
+    b.CreateStore(b.getInt32(0), heldBefore_);
+    b.CreateBr(chainBlock_.front());
+    b.SetInsertPoint(next);
+    b.CreateCondBr(b.CreateICmpNE(spinning, b.getInt32(0)), rotateBlock(), chainBlock_.front());
+    b.SetInsertPoint(none);
   }
   if (!spinning) {
     b.CreateBr(finish_);
@@ -287,7 +375,7 @@ void FunctionCodegen::emitChain() {
 
 void FunctionCodegen::emitFinish() {
   b.SetInsertPoint(finish_);
-  if (!isKernel_ && (localFrame_ || k_.layout.recursive))
+  if (!isKernel_ && (localFrame_ || k_.layout.recursive))  // alloca counts as recursion
     b.CreateStore(localFrameBase_, warpPointer(offsetof(WarpState, localTop)));
   b.CreateRet(isKernel_ ? static_cast<Value*>(b.getInt32(0)) : b.CreateLoad(b.getInt32Ty(), returned_));
 }
@@ -511,6 +599,8 @@ bool FunctionCodegen::isPure(const Instruction& in) const {
     case Opcode::pmevent:
     case Opcode::brkpt:
     case Opcode::cp:
+    case Opcode::alloca:
+    case Opcode::stackrestore:
     case Opcode::tensormap:
     case Opcode::mbarrier: return false;
     default: return true;

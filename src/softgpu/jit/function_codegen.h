@@ -66,6 +66,7 @@ class FunctionCodegen final : public EmitContext {
   void emitChain();
   llvm::BasicBlock* rotateBlock();
   void emitFinish();
+  void holdForMembers(uint32_t index);
   void emitInstruction(const ptx::Instruction& in);
   void emitGuarded(const ptx::Instruction& in);
   bool isPure(const ptx::Instruction& in) const;
@@ -152,6 +153,7 @@ class FunctionCodegen final : public EmitContext {
   bool emitAddressOp(const ptx::Instruction& in);  // cvta, isspacep, mapa, getctarank, mov of addresses
   void emitClusterAddressOp(const ptx::Instruction& in);
   bool emitMisc(const ptx::Instruction& in);
+  void emitAlloca(const ptx::Instruction& in);
   bool emitAsyncCopy(const ptx::Instruction& in);
   bool emitMbarrier(const ptx::Instruction& in);
   // bulk copies and asynchronous stores (bulk_codegen.cpp)
@@ -230,6 +232,9 @@ class FunctionCodegen final : public EmitContext {
   llvm::Value* live_ = nullptr;      // slot: lanes still in the function
   llvm::Value* returned_ = nullptr;  // slot: lanes that came to ret (functions only)
   llvm::BasicBlock* rotate_ = nullptr;
+  // Slots, where .sync instructions wait: lanes that are held at one, lanes that
+  // may go on from there, and who was held when the chain last came to its end.
+  llvm::Value *held_ = nullptr, *released_ = nullptr, *heldBefore_ = nullptr;
   llvm::Value* budget_ = nullptr;    // slot: back edges of spin loops left
   llvm::Value* maskSlot_ = nullptr;  // slot: mask_ of the block at hand
   llvm::Value* mask_ = nullptr;      // i32

@@ -4,6 +4,8 @@
 // small instructions that are left over.
 #include <llvm/IR/IntrinsicsX86.h>
 
+#include <algorithm>
+
 #include "softgpu/exec/check_options.h"
 #include "softgpu/exec/device_memory.h"
 #include "softgpu/jit/function_codegen.h"
@@ -386,11 +388,49 @@ void FunctionCodegen::emitClusterAddressOp(const Instruction& in) {
   store(in.operands[0], b.CreateAdd(there, offsetOf(a)), ScalarType::u64);
 }
 
+// alloca ptr, size {, alignment}: all lanes get as much as the largest of them wants.
+void FunctionCodegen::emitAlloca(const Instruction& in) {
+  markPosition(in);
+  lanes = kWarpSize;
+  Value* size = asType(source(in.operands.at(1), in.type()), b.getInt32Ty(), false);
+  size = b.CreateIntMaxReduce(b.CreateSelect(maskVector(effectMask()), size, splat(b.getInt32(0))), false);
+  const uint64_t align = std::max<uint64_t>(8, in.operands.size() > 2 ? in.operands[2].imm : 8);
+  Value* slot = warpPointer(offsetof(WarpState, localTop));
+  Value* top = b.CreateLoad(b.getInt32Ty(), slot);
+  Value* at = b.CreateAnd(b.CreateAdd(top, b.getInt32(static_cast<uint32_t>(align - 1))),
+                          b.getInt32(~static_cast<uint32_t>(align - 1)));
+  // A size that cannot be ends beyond the limit, not before it.
+  b.CreateStore(b.CreateBinaryIntrinsic(llvm::Intrinsic::uadd_sat, at, size), slot);
+  b.CreateCall(k_.helper("sonde_stack_check", b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty()}), {warp_, effectMask()});
+  lanes = 1;
+  store(in.operands[0], at, ScalarType::u32);
+}
+
 bool FunctionCodegen::emitMisc(const Instruction& in) {
   switch (in.op) {
     case Opcode::call: emitCall(in); return true;
     case Opcode::membar:
     case Opcode::fence: b.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent); return true;
+    case Opcode::createpolicy:  // a hint for caches: any value will do
+      lanes = 1;
+      store(in.operands[0], b.getInt64(0), ScalarType::b64);
+      return true;
+    case Opcode::alloca: emitAlloca(in); return true;
+    case Opcode::stacksave:
+      lanes = 1;
+      store(in.operands[0], b.CreateLoad(b.getInt32Ty(), warpPointer(offsetof(WarpState, localTop))), ScalarType::u32);
+      return true;
+    case Opcode::stackrestore: {
+      // The stack is the warp's: it shrinks when all lanes give their part back.
+      lanes = kWarpSize;
+      Value* row = source(in.operands[0], in.type());
+      row = b.CreateSelect(maskVector(effectMask()), asType(row, b.getInt32Ty(), false), splat(b.getInt32(0)));
+      Value* top = warpPointer(offsetof(WarpState, localTop));
+      Value* everybody = b.CreateICmpEQ(effectMask(), b.CreateLoad(b.getInt32Ty(), live_));
+      b.CreateStore(b.CreateSelect(everybody, b.CreateIntMaxReduce(row, false), b.CreateLoad(b.getInt32Ty(), top)),
+                    top);
+      return true;
+    }
     case Opcode::nanosleep:
       markPosition(in);
       b.CreateCall(k_.helper("sonde_yield", b.getVoidTy(), {b.getPtrTy()}), {warp_});

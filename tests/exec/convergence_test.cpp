@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lanes of a warp that go different ways and meet at .sync instructions; calls with registers; the local stack.
+#include "device_fixture.h"
+
+namespace sonde::softgpu::exec {
+namespace {
+
+const std::string kHead = ".version 8.6\n.target sm_90\n.address_size 64\n";
+
+// The other half of the warp comes to a .sync instruction on its own way: values written before it are seen behind it.
+TEST(Convergence, HalvesThatSynchroniseOnDifferentWays) {
+  Kernels k(kHead + R"(
+.visible .entry k(.param .u64 out)
+{
+  .reg .pred %p<4>;
+  .reg .b32 %r<12>;
+  .reg .b64 %rd<5>;
+  .shared .b32 s[32];
+  mov.u32 %r1, %laneid;
+  mov.u32 %r2, s;
+  mad.lo.u32 %r3, %r1, 4, %r2;
+  st.shared.u32 [%r3], 0;
+  xor.b32 %r4, %r1, 16;
+  mad.lo.u32 %r5, %r4, 4, %r2;
+  bar.warp.sync -1;
+  setp.lt.u32 %p1, %r1, 16;
+  @%p1 bra $low;
+  add.u32 %r6, %r1, 1000;
+  st.shared.u32 [%r3], %r6;
+  bar.warp.sync -1;
+  ld.shared.u32 %r7, [%r5];
+  bar.warp.sync -1;
+  add.u32 %r7, %r7, 7;
+  bra $end;
+$low:
+  add.u32 %r6, %r1, 2000;
+  st.shared.u32 [%r3], %r6;
+  bar.warp.sync -1;
+  ld.shared.u32 %r7, [%r5];
+  bar.warp.sync -1;
+$end:
+  ld.param.u64 %rd1, [out];
+  mul.wide.u32 %rd2, %r1, 4;
+  add.u64 %rd3, %rd1, %rd2;
+  st.global.u32 [%rd3], %r7;
+  ret;
+}
+)");
+  DeviceArray<uint32_t> out(32);
+  const LaunchOutcome r = k.run("k", {1}, {32}, out.address);
+  ASSERT_EQ(r.error, 0) << r.message;
+  for (uint32_t l = 0; l < 32; ++l) EXPECT_EQ(out[l], l < 16 ? 1000 + l + 16 : 2000 + l - 16 + 7);
+}
+
+// One lane waits for a flag that another warp sets much later; the others of its warp must not shuffle without it.
+TEST(Convergence, ShuffleWaitsForALaneThatSpins) {
+  Kernels k(kHead + R"(
+.visible .entry k(.param .u64 flag, .param .u64 out)
+{
+  .reg .pred %p<6>;
+  .reg .b32 %r<12>;
+  .reg .b64 %rd<5>;
+  ld.param.u64 %rd1, [flag];
+  mov.u32 %r0, %tid.x;
+  mov.u32 %r1, %laneid;
+  setp.ge.u32 %p1, %r0, 32;
+  @%p1 bra $setter;
+  mov.u32 %r3, 5;
+  setp.ne.u32 %p2, %r1, 3;
+  @%p2 bra $meet;
+$spin:
+  ld.volatile.global.u32 %r3, [%rd1];
+  setp.eq.u32 %p3, %r3, 0;
+  @%p3 bra $spin;
+$meet:
+  shfl.sync.idx.b32 %r4, %r3, 3, 31, -1;
+  ld.param.u64 %rd2, [out];
+  mul.wide.u32 %rd3, %r0, 4;
+  add.u64 %rd3, %rd2, %rd3;
+  st.global.u32 [%rd3], %r4;
+  ret;
+$setter:
+  mov.u32 %r5, 0;
+$loop:
+  nanosleep.u32 10;
+  add.u32 %r5, %r5, 1;
+  setp.lt.u32 %p4, %r5, 100;
+  @%p4 bra $loop;
+  st.volatile.global.u32 [%rd1], 77;
+  ret;
+}
+)");
+  DeviceArray<uint32_t> flag(1), out(32);
+  const LaunchOutcome r = k.run("k", {1}, {64}, flag.address, out.address);
+  ASSERT_EQ(r.error, 0) << r.message;
+  for (uint32_t l = 0; l < 32; ++l) EXPECT_EQ(out[l], 77u) << l;
+}
+
+TEST(Convergence, MembersThatNeverComeDoNotHangTheWarp) {
+  // The upper half synchronises twice, the lower half once: wrong, but it ends.
+  Kernels k(kHead + R"(
+.visible .entry k(.param .u64 out)
+{
+  .reg .pred %p<4>;
+  .reg .b32 %r<12>;
+  .reg .b64 %rd<5>;
+  mov.u32 %r1, %laneid;
+  setp.lt.u32 %p1, %r1, 16;
+  @%p1 bra $low;
+  mov.u32 %r7, 1;
+  bar.warp.sync -1;
+  bar.warp.sync -1;
+  bra $end;
+$low:
+  mov.u32 %r7, 2;
+  bar.warp.sync -1;
+$end:
+  ld.param.u64 %rd1, [out];
+  mul.wide.u32 %rd2, %r1, 4;
+  add.u64 %rd3, %rd1, %rd2;
+  st.global.u32 [%rd3], %r7;
+  ret;
+}
+)");
+  DeviceArray<uint32_t> out(32);
+  const LaunchOutcome r = k.run("k", {1}, {32}, out.address);
+  ASSERT_EQ(r.error, 0) << r.message;
+  for (uint32_t l = 0; l < 32; ++l) EXPECT_EQ(out[l], l < 16 ? 2u : 1u);
+}
+
+TEST(Calls, ParametersInRegistersAndAllocaPerLane) {
+  Kernels k(kHead + R"(
+.func (.reg .u32 %result) twice(.reg .u32 %a, .reg .u32 %b)
+{
+  .reg .pred %p<2>;
+  setp.lt.u32 %p1, %a, 8;
+  @%p1 bra $small;
+  add.u32 %result, %a, %b;
+  ret;
+$small:
+  mul.lo.u32 %result, %a, 100;
+  ret;
+}
+.visible .entry k(.param .u64 out)
+{
+  .reg .pred %p<4>;
+  .reg .b32 %r<16>;
+  .reg .b64 %rd<12>;
+  mov.u32 %r1, %laneid;
+  call (%r2), twice, (%r1, 5);
+  // Lane l takes 8 (l + 1) bytes, writes its number to the last word and reads it back after a second allocation.
+  stacksave.u64 %rd4;
+  add.u32 %r3, %r1, 1;
+  mul.wide.u32 %rd5, %r3, 8;
+  alloca.u64 %rd6, %rd5, 16;
+  add.u64 %rd7, %rd6, %rd5;
+  st.local.u32 [%rd7+-4], %r1;
+  alloca.u64 %rd8, 64;
+  st.local.u32 [%rd8], 12345;
+  ld.local.u32 %r4, [%rd7+-4];
+  stackrestore.u64 %rd4;
+  alloca.u64 %rd9, 16, 16;
+  setp.eq.u64 %p1, %rd9, %rd6;
+  selp.b32 %r5, 1, 0, %p1;
+  mad.lo.u32 %r6, %r4, 10, %r5;
+  mad.lo.u32 %r7, %r2, 1000, %r6;
+  ld.param.u64 %rd1, [out];
+  mul.wide.u32 %rd2, %r1, 4;
+  add.u64 %rd3, %rd1, %rd2;
+  st.global.u32 [%rd3], %r7;
+  ret;
+}
+)");
+  DeviceArray<uint32_t> out(32);
+  const LaunchOutcome r = k.run("k", {1}, {32}, out.address);
+  ASSERT_EQ(r.error, 0) << r.message;
+  for (uint32_t l = 0; l < 32; ++l) EXPECT_EQ(out[l], (l < 8 ? l * 100 : l + 5) * 1000 + l * 10 + 1) << l;
+}
+
+}  // namespace
+}  // namespace sonde::softgpu::exec
