@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sqlite3.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -33,6 +34,22 @@ class Counters : public BuiltProduct {
     return o.out;
   }
 };
+
+// Rows as "a|b".
+std::string sqlite(const std::string& path, const char* sql) {
+  sqlite3* db = nullptr;
+  EXPECT_EQ(sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
+  std::string out;
+  const auto row = [](void* to, int n, char** values, char**) {
+    for (int i = 0; i < n; ++i)
+      *static_cast<std::string*>(to) += std::string(i ? "|" : "") + (values[i] ? values[i] : "NULL");
+    *static_cast<std::string*>(to) += "\n";
+    return 0;
+  };
+  EXPECT_EQ(sqlite3_exec(db, sql, row, &out, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
+  sqlite3_close(db);
+  return out;
+}
 
 constexpr const char* kAdd = "Sonde Software GPU (0),add,2,";
 constexpr const char* kTouch = "Sonde Software GPU (0),touch,1,";
@@ -158,8 +175,8 @@ TEST_F(Counters, AnAbortedOrKilledProgramLeavesItsCounts) {
 }
 
 TEST_F(Counters, FilesKeepThem) {
-  const Outcome run =
-      sonde({"run", "-o", file("t"), "--export", "sonde,json", "-e", "warps_launched", "-m", "inst_per_warp", COUNTED});
+  const Outcome run = sonde({"run", "-o", file("t"), "--export", "sonde,json,sqlite,csv", "-e", "warps_launched", "-m",
+                             "inst_per_warp", COUNTED});
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_EQ(sonde({"report", file("t.sonde")}).out, run.out);
   std::ifstream in(file("t.json"));
@@ -171,6 +188,28 @@ TEST_F(Counters, FilesKeepThem) {
   for (const json& v : first["values"]) values[v.value("event", v.value("metric", ""))] = v["value"];
   EXPECT_EQ(values["warps_launched"], 32);
   EXPECT_EQ(values["inst_per_warp"], 16);
+  ASSERT_EQ(sonde({"export", file("t.sonde"), "--export", "chrome", "-o", file("chrome")}).status, 0);
+  std::ifstream chromeFile(file("chrome.json"));
+  const json chrome = json::parse(chromeFile);
+  std::vector<json> counted;
+  for (const json& e : chrome["traceEvents"])
+    if (e.contains("args") && e["args"].contains("counters")) counted.push_back(e);
+  ASSERT_EQ(counted.size(), 3u);
+  EXPECT_EQ(counted[0]["name"], "add(float const*, float const*, float*)");
+  EXPECT_EQ(counted[0]["args"]["counters"]["warps_launched"], 32);
+  EXPECT_EQ(counted[0]["args"]["counters"]["inst_per_warp"], 16);
+  std::ifstream csvFile(file("t.csv"));
+  const std::string lines{std::istreambuf_iterator<char>(csvFile), {}};
+  EXPECT_THAT(lines, AllOf(HasSubstr(",Name,Counter,Instance,Value\n"),
+                           HasSubstr("\"add(float const*, float const*, float*)\",warps_launched,,32\n"),
+                           HasSubstr("\"add(float const*, float const*, float*)\",inst_per_warp,,16\n")));
+  EXPECT_EQ(sqlite(file("t.sqlite"),
+                   "SELECT s.text, v.value FROM counter_value v JOIN counted_launch l ON l.id = v.launch_id "
+                   "JOIN string s ON s.id = l.name_id WHERE v.name = 'warps_launched' AND v.instance IS NULL "
+                   "ORDER BY l.id"),
+            "add(float const*, float const*, float*)|32\nadd(float const*, float const*, float*)|32\n"
+            "touch(int*)|4\n");
+  EXPECT_EQ(sqlite(file("t.sqlite"), "SELECT kind, shown FROM counter WHERE name = 'inst_per_warp'"), "metric|1\n");
 }
 
 TEST_F(Counters, UnknownNamesAnswerWithTheNearest) {

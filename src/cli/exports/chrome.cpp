@@ -5,6 +5,7 @@
 
 #include <map>
 #include <set>
+#include <vector>
 
 #include "cli/exports/exports.h"
 #include "cli/reports/um_analysis.h"
@@ -16,6 +17,26 @@ std::string micros(uint64_t ns) { return fmt::format("{}.{:03}", ns / 1000, ns %
 
 // Rows of the GPU are a process of their own in this format.
 uint64_t gpuPid(uint32_t process, uint32_t device) { return 1'000'000'000ull + process * 1000ull + device; }
+
+// "name":value, or "name":[value, …] for the instances of a domain.
+std::string counters(const Trace& trace, const CountedLaunch& launch) {
+  std::map<StringId, std::string> byName;
+  std::vector<StringId> order;
+  std::set<StringId> lists;
+  for (const CounterValue& v : launch.values) {
+    std::string& text = byName[v.name];
+    if (text.empty()) order.push_back(v.name);
+    if (v.instance != spool::kAllInstances) lists.insert(v.name);
+    text += (text.empty() ? "" : ",") + counterText(trace, v);
+  }
+  std::string out;
+  for (const StringId id : order) {
+    const bool list = lists.contains(id);
+    out += fmt::format("{}{}:{}{}{}", out.empty() ? "" : ",", jsonString(trace.text(id)), list ? "[" : "", byName[id],
+                       list ? "]" : "");
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -62,6 +83,9 @@ void writeChrome(const Trace& trace, const Options& options, const Sink& sink) {
       event(fmt::format(R"("ph":"s","cat":"launch","name":"launch","id":"{}.{}","pid":{},"tid":{},"ts":{})", pid,
                         c.correlation, pid, c.threadId, micros(c.start - origin)));
   }
+  // Values go to the kernel they belong to; of instances, to a list.
+  std::map<std::pair<uint32_t, uint32_t>, const CountedLaunch*> counted;
+  for (const CountedLaunch& l : trace.launches) counted[{l.process, l.correlation}] = &l;
   for (const GpuEvent& e : trace.gpuEvents) {
     if (!e.finished) continue;
     const uint64_t pid = gpuPid(e.process, e.device), tid = uint64_t{e.context} << 16 | e.stream;
@@ -72,6 +96,10 @@ void writeChrome(const Trace& trace, const Options& options, const Sink& sink) {
           R"(,"grid":[{},{},{}],"block":[{},{},{}],"registers per thread":{},"static shared memory":{},"dynamic shared memory":{})",
           e.grid[0], e.grid[1], e.grid[2], e.block[0], e.block[1], e.block[2], e.registers, e.staticShared,
           e.dynamicShared);
+      if (const auto l = counted.find({e.process, e.correlation}); l != counted.end()) {
+        args += ",\"counters\":{" + counters(trace, *l->second) + "}";
+        counted.erase(l);
+      }
     } else if (e.work != GpuWork::Graph) {
       args += fmt::format(R"(,"bytes":{})", e.bytes);
     }
@@ -99,6 +127,19 @@ void writeChrome(const Trace& trace, const Options& options, const Sink& sink) {
       event(fmt::format(R"("ph":"X",{},"dur":{},"args":{{{}}})", common, micros(u.duration()), args));
     else
       event(fmt::format(R"("ph":"i","s":"t",{},"args":{{{}}})", common, args));
+  }
+  // Launches whose kernels left no record: from before the launch to after the kernel.
+  for (const auto& [key, l] : counted) {
+    const uint64_t pid = gpuPid(l->process, l->device);
+    if (named.insert({pid, UINT64_MAX}).second)
+      name("process_name", pid, 0,
+           fmt::format("{}, process {}", reports::deviceName(trace, l->process, l->device),
+                       trace.processes[l->process].pid));
+    if (named.insert({pid, 0}).second) name("thread_name", pid, 0, "Counted launches");
+    event(fmt::format(
+        R"("ph":"X","cat":"counted_launch","name":{},"pid":{},"tid":0,"ts":{},"dur":{},"args":{{"correlation":{},"device":{},"context":{},"counters":{{{}}}}})",
+        jsonString(reports::kernelName(trace.text(l->kernel), options.names)), pid, micros(l->start - origin),
+        micros(l->duration()), l->correlation, l->device, l->context, counters(trace, *l)));
   }
   for (const NvtxRange& r : trace.ranges) {
     if (!r.closed) continue;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "cli/exports/output_file.h"
@@ -44,6 +45,14 @@ bool exportTrace(Format format, const Trace& trace, const std::string& path, con
       break;
   }
   return file.commit(error);
+}
+
+std::string counterText(const Trace& trace, const CounterValue& v) {
+  const auto info = trace.counterInfos.find({v.kind, v.name});
+  if (v.kind == CounterKind::Event || (info != trace.counterInfos.end() && info->second.valueKind == 1))
+    return fmt::format("{}", v.count);
+  // JSON has no infinity and no NaN.
+  return std::isfinite(v.number) ? fmt::format("{}", v.number) : "null";
 }
 
 std::string jsonString(std::string_view text) {

@@ -44,6 +44,9 @@ void writeJson(const Trace& trace, const Options& options, const Sink& sink);
 // SQLite writes its file itself.
 bool writeSqlite(const Trace& trace, const Options& options, const std::string& path, std::string* error);
 
+// A counter's value as JSON and CSV write it: "null" where there is no number.
+std::string counterText(const Trace& trace, const CounterValue& value);
+
 // With its quotation marks; bytes that are no UTF-8 become U+FFFD.
 std::string jsonString(std::string_view text);
 bool validUtf8(std::string_view text);

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <tuple>
 
 #include "cli/exports/exports.h"
@@ -138,14 +137,30 @@ void writeCsv(const Trace& trace, const Options& options, const Sink& sink) {
     f[kName] = reports::csvField(name);
     rows.push_back({&u, 3, joined(f)});
   }
-  std::sort(rows.begin(), rows.end(), [](const CsvRow& a, const CsvRow& b) {
+  // A line for each value; only such traces have the three columns.
+  for (const CountedLaunch& l : trace.launches) {
+    for (const CounterValue& v : l.values) {
+      const bool overflow = v.kind == CounterKind::Event && v.count == UINT64_MAX;
+      CsvFields f = head(trace, l, v.kind == CounterKind::Event ? "event" : "metric");
+      f[kCorrelation] = number(l.correlation);
+      f[kDevice] = number(l.device);
+      f[kContext] = number(l.context);
+      f[kName] = reports::csvField(reports::kernelName(trace.text(l.kernel), options.names));
+      rows.push_back({&l, 4,
+                      fmt::format("{},{},{},{}", joined(f), reports::csvField(trace.text(v.name)),
+                                  v.instance == spool::kAllInstances ? "" : number(v.instance),
+                                  overflow ? "overflow" : counterText(trace, v))});
+    }
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const CsvRow& a, const CsvRow& b) {
     return std::tie(a.event->start, a.order, a.event->process, a.event->record) <
            std::tie(b.event->start, b.order, b.event->process, b.event->record);
   });
-  sink(fmt::format("{}\n", fmt::join(kCsvHeader, ",")));
+  const bool counted = !trace.launches.empty();
+  sink(fmt::format("{}{}\n", fmt::join(kCsvHeader, ","), counted ? ",Counter,Instance,Value" : ""));
   for (const CsvRow& row : rows) {
     sink(row.text);
-    sink("\n");
+    sink(counted && row.order != 4 ? ",,,\n" : "\n");
   }
 }
 
@@ -235,16 +250,11 @@ void writeJson(const Trace& trace, const Options& options, const Sink& sink) {
   for (const CountedLaunch& l : trace.launches) {
     std::string values;
     for (const CounterValue& v : l.values) {
-      const auto info = trace.counterInfos.find({v.kind, v.name});
       const bool metric = v.kind == CounterKind::Metric;
-      // JSON has no infinity and no NaN.
-      const std::string number = !metric || (info != trace.counterInfos.end() && info->second.valueKind == 1)
-                                     ? fmt::format("{}", v.count)
-                                 : std::isfinite(v.number) ? fmt::format("{}", v.number)
-                                                           : "null";
       values += fmt::format(R"({}{{"{}":{},"instance":{},"value":{}}})", values.empty() ? "" : ",",
                             metric ? "metric" : "event", jsonString(trace.text(v.name)),
-                            v.instance == spool::kAllInstances ? "null" : fmt::format("{}", v.instance), number);
+                            v.instance == spool::kAllInstances ? "null" : fmt::format("{}", v.instance),
+                            counterText(trace, v));
     }
     row(fmt::format(R"({},"device":{},"context":{},"correlation":{},"name":{},"mangled_name":{},"values":[{}])",
                     times(l), l.device, l.context, l.correlation,

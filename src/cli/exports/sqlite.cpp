@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <algorithm>
+#include <cmath>
+#include <optional>
 #include <set>
 #include <type_traits>
 
@@ -59,6 +62,8 @@ class Insert {
   void bind(int at, const V& value) {
     if constexpr (std::is_same_v<V, std::nullptr_t>) {
       sqlite3_bind_null(statement_, at);
+    } else if constexpr (std::is_floating_point_v<V>) {
+      sqlite3_bind_double(statement_, at, value);
     } else if constexpr (std::is_arithmetic_v<V>) {
       sqlite3_bind_int64(statement_, at, static_cast<sqlite3_int64>(value));
     } else if constexpr (std::is_convertible_v<V, std::string_view>) {
@@ -99,6 +104,7 @@ class Filler {
     calls();
     gpu();
     others();
+    counters();
   }
 
  private:
@@ -215,6 +221,38 @@ class Filler {
               name(&CodeLocation::module), l != nullptr ? std::optional(l->offset) : std::nullopt,
               name(&CodeLocation::function), name(&CodeLocation::file),
               l != nullptr && l->line != 0 ? std::optional(l->line) : std::nullopt);
+    }
+  }
+
+  // An overflow and what is no number are NULL.
+  void counters() {
+    Insert counter(db_, "counter", 5), launch(db_, "counted_launch", 9), value(db_, "counter_value", 5);
+    const auto kindName = [](CounterKind kind) { return kind == CounterKind::Event ? "event" : "metric"; };
+    std::set<std::pair<CounterKind, StringId>> described;
+    const auto describe = [&](const std::pair<CounterKind, StringId>& key) {
+      if (!described.insert(key).second) return;
+      const auto info = trace_.counterInfos.find(key);
+      const bool known = info != trace_.counterInfos.end();
+      const auto& shown = trace_.shownCounters;
+      counter(kindName(key.first), trace_.text(key.second), known ? trace_.text(info->second.description) : "",
+              known ? trace_.text(info->second.domain) : "", std::find(shown.begin(), shown.end(), key) != shown.end());
+    };
+    int64_t id = 0;
+    for (const CountedLaunch& l : trace_.launches) {
+      const std::string& mangled = trace_.text(l.kernel);
+      launch(++id, l.process, l.start, l.end, l.device, l.context, l.correlation,
+             text(reports::kernelName(mangled, reports::NameStyle::Full)), text(mangled));
+      for (const CounterValue& v : l.values) {
+        describe({v.kind, v.name});
+        const auto info = trace_.counterInfos.find({v.kind, v.name});
+        const auto instance = v.instance == spool::kAllInstances ? std::nullopt : std::optional<uint64_t>(v.instance);
+        if (v.kind == CounterKind::Event || (info != trace_.counterInfos.end() && info->second.valueKind == 1))
+          value(id, kindName(v.kind), trace_.text(v.name), instance,
+                v.count == UINT64_MAX ? std::nullopt : std::optional<uint64_t>(v.count));
+        else
+          value(id, kindName(v.kind), trace_.text(v.name), instance,
+                std::isfinite(v.number) ? std::optional<double>(v.number) : std::nullopt);
+      }
     }
   }
 

@@ -73,12 +73,23 @@ CREATE TABLE unified_memory (
   start INTEGER NOT NULL, end INTEGER, kind INTEGER NOT NULL, name TEXT NOT NULL, value INTEGER, address INTEGER,
   source_id INTEGER, destination_id INTEGER, stream_id INTEGER, flags INTEGER, flags_name TEXT, processors TEXT,
   module TEXT, module_offset INTEGER, function TEXT, source_file TEXT, source_line INTEGER);
+CREATE TABLE counter (kind TEXT NOT NULL, name TEXT NOT NULL, description TEXT, domain TEXT, shown INTEGER NOT NULL,
+  PRIMARY KEY (kind, name)) WITHOUT ROWID;
+CREATE TABLE counted_launch (
+  id INTEGER PRIMARY KEY, process_id INTEGER NOT NULL REFERENCES process(id),
+  start INTEGER NOT NULL, end INTEGER NOT NULL, device_id INTEGER NOT NULL, context_id INTEGER NOT NULL,
+  correlation_id INTEGER NOT NULL, name_id INTEGER NOT NULL REFERENCES string(id),
+  mangled_name_id INTEGER NOT NULL REFERENCES string(id));
+CREATE TABLE counter_value (
+  launch_id INTEGER NOT NULL REFERENCES counted_launch(id), kind TEXT NOT NULL, name TEXT NOT NULL,
+  instance INTEGER, value);
 )sql";
 
 inline constexpr const char* kSqliteViews = R"sql(
 CREATE INDEX api_call_correlation ON api_call(process_id, correlation_id);
 CREATE INDEX kernel_correlation ON kernel(process_id, correlation_id);
 CREATE INDEX memcpy_correlation ON memcpy(process_id, correlation_id);
+CREATE INDEX counter_value_name ON counter_value(name, launch_id);
 CREATE INDEX memset_correlation ON memset(process_id, correlation_id);
 CREATE VIEW CUDA_UM_CPU_PAGE_FAULT_EVENTS AS
   SELECT u.start - (SELECT value FROM meta WHERE key = 'origin') AS start, p.pid << 24 AS globalPid,
