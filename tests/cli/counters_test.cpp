@@ -200,9 +200,9 @@ TEST_F(Counters, FilesKeepThem) {
   EXPECT_EQ(counted[0]["args"]["counters"]["inst_per_warp"], 16);
   std::ifstream csvFile(file("t.csv"));
   const std::string lines{std::istreambuf_iterator<char>(csvFile), {}};
-  EXPECT_THAT(lines, AllOf(HasSubstr(",Name,Counter,Instance,Value\n"),
-                           HasSubstr("\"add(float const*, float const*, float*)\",warps_launched,,32\n"),
-                           HasSubstr("\"add(float const*, float const*, float*)\",inst_per_warp,,16\n")));
+  EXPECT_THAT(lines, AllOf(HasSubstr(",Name,Address,Faults,Cause,Counter,Instance,Value\n"),
+                           HasSubstr("\"add(float const*, float const*, float*)\",,,,warps_launched,,32\n"),
+                           HasSubstr("\"add(float const*, float const*, float*)\",,,,inst_per_warp,,16\n")));
   EXPECT_EQ(sqlite(file("t.sqlite"),
                    "SELECT s.text, v.value FROM counter_value v JOIN counted_launch l ON l.id = v.launch_id "
                    "JOIN string s ON s.id = l.name_id WHERE v.name = 'warps_launched' AND v.instance IS NULL "
