@@ -402,7 +402,7 @@ const char* deviceErrorText(int32_t error) {
 
 std::span<const jit::RuntimeSymbol> launchFunctions() {
   static const std::vector<jit::RuntimeSymbol>* symbols = [] {
-    auto* names = new std::deque<std::string>();
+    static auto* names = new std::deque<std::string>();  // reachable to leak checkers
     auto* v = new std::vector<jit::RuntimeSymbol>();
     const auto add = [&](std::string name, WarpFunction function) {
       v->push_back({names->emplace_back("sonde_fn_" + std::move(name)).c_str(), reinterpret_cast<void*>(function)});
