@@ -6,9 +6,9 @@
 // unless they are predicated; sectors and bank conflicts of uniform accesses
 // and of whole rows follow from a few scalar operations; only scattered lanes
 // need the helper.
+#include "ptx/defuse.h"
 #include "softgpu/jit/function_codegen.h"
 #include "softgpu/jit/instruction_class.h"
-#include "softgpu/jit/operands.h"
 
 namespace sonde::softgpu::jit {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "softgpu/jit/operands.h"
+#include "ptx/defuse.h"
 
 namespace sonde::softgpu::jit {
 

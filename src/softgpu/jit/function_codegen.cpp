@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "softgpu/jit/operands.h"
+#include "ptx/defuse.h"
 
 namespace sonde::softgpu::jit {
 

@@ -222,14 +222,6 @@ Value* FunctionCodegen::genericAddresses(const MemoryAccess& a) {
   return asType(v, b.getInt64Ty(), false);
 }
 
-namespace {
-llvm::Constant* laneOffsets(llvm::Type* scalar, unsigned step) {
-  std::vector<llvm::Constant*> v;
-  for (unsigned l = 0; l < kWarpSize; ++l) v.push_back(llvm::ConstantInt::get(scalar, uint64_t{l} * step));
-  return llvm::ConstantVector::get(v);
-}
-}  // namespace
-
 // Do both halves of the warp walk through memory with one step, each from a
 // place of its own? A row of elements, the rows of a two-dimensional block and
 // the same element for each half are all of this shape.
