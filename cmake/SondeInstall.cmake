@@ -6,7 +6,7 @@
 #   bin/{sonde,sondecc}
 #   include/{cupti*.h,…}           the interface of libcupti
 #   include/softgpu/               CUDA headers for machines without a toolkit
-#   include/{cuda,cuda_runtime}.h  the toolkit's where there is one, else those
+#   include/{cuda,cuda_runtime…}.h the toolkit's where there is one, else those
 #   lib64/libcupti.so.13 …         libsonde-collector.so
 #   lib64/softgpu/                 libcuda.so.1, libcudart.so.13
 #   lib64/{libcuda,libcudart}.so   links for those who link, into softgpu/
@@ -25,11 +25,16 @@ sonde_install_targets(bin sonde)
 sonde_install_targets(lib64 sonde-collector)
 sonde_install_targets(lib64/softgpu sonde_softgpu_cuda)
 
-install(FILES
-  ${PROJECT_SOURCE_DIR}/cmake/package/cuda.h
-  ${PROJECT_SOURCE_DIR}/cmake/package/cuda_runtime.h
-  ${PROJECT_SOURCE_DIR}/cmake/package/cuda_runtime_api.h
-  DESTINATION include)
+# All of them, or a client would get one header from here and the next from nowhere.
+file(GLOB forwarded RELATIVE ${PROJECT_SOURCE_DIR}/include/softgpu CONFIGURE_DEPENDS
+  ${PROJECT_SOURCE_DIR}/include/softgpu/*.h)
+list(FILTER forwarded EXCLUDE REGEX "^(sonde_|curand_|cuda_runtime_before)")
+foreach(header IN LISTS forwarded)
+  string(MAKE_C_IDENTIFIER ${header} guard)
+  string(TOUPPER ${guard} guard)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/package/forward.h.in ${PROJECT_BINARY_DIR}/package/include/${header} @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/package/include/${header} DESTINATION include)
+endforeach()
 
 # The tree says which toolkit it stands for: the one its CUPTI_API_VERSION names.
 set(SONDE_CUDA_VERSION 13.0)
