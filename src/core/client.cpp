@@ -13,7 +13,7 @@ namespace {
 
 // Defaults of CUPTI 13.0, by CUpti_ActivityAttribute.
 constexpr uint64_t kAttributeDefaults[kAttributeCount] = {
-    3200000, 8388608, 250, 25000, 250, 0, 3, 3, 0, 1, 16777216,
+    3200000, 8388608, 250, 25000, 250, 0, 3, 3, 0, 0, 16777216,
 };
 
 bool singleClient() {
