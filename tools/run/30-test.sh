@@ -58,7 +58,7 @@ word_bench() {
   ensure_packages
   configure_and_build release
   local b
-  for b in build/release/bench/*_bench; do
+  for b in build/release/bench/*_bench build/release/bench/bench_exec; do
     [ -x "$b" ] || continue
     say "== $(basename "$b")"
     "$b" "$@"
