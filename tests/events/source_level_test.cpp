@@ -1,59 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Source-level records: every field against values worked out by hand for the
-// kernels of values_test.cpp, and sums against the events of the same launch.
-#include <algorithm>
-#include <set>
-
-#include "gpu.h"
-#include "tests/cupti/collector.h"
+// kernels of values_test.cpp.
+#include "source_level.h"
 
 namespace sonde::test {
 namespace {
-
-constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_GLOBAL_ACCESS, CUPTI_ACTIVITY_KIND_SHARED_ACCESS,
-                                         CUPTI_ACTIVITY_KIND_BRANCH, CUPTI_ACTIVITY_KIND_INSTRUCTION_EXECUTION,
-                                         CUPTI_ACTIVITY_KIND_SOURCE_LOCATOR};
-constexpr uint32_t kLoad = CUPTI_ACTIVITY_FLAG_GLOBAL_ACCESS_KIND_LOAD,
-                   kCached = CUPTI_ACTIVITY_FLAG_GLOBAL_ACCESS_KIND_CACHED;
-
-uint32_t classOf(const CUpti_ActivityInstructionExecution& r) {
-  return (static_cast<uint32_t>(r.flags) & CUPTI_ACTIVITY_FLAG_INSTRUCTION_CLASS_MASK) >> 1;
-}
-
-class SourceLevel : public Gpu {
- protected:
-  void SetUp() override {
-    Gpu::SetUp();
-    collector.start();
-  }
-  void TearDown() override {
-    Gpu::TearDown();
-    cuptiFinalize();
-  }
-  void enable(std::initializer_list<CUpti_ActivityKind> kinds) {
-    for (CUpti_ActivityKind k : kinds) ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityEnable(k)) << k;
-  }
-  void enableAll() {
-    for (CUpti_ActivityKind k : kKinds) ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityEnable(k)) << k;
-  }
-  template <class T>
-  std::vector<T> of(CUpti_ActivityKind kind) {
-    std::vector<T> out;
-    for (const auto& r : collector.flush())
-      if (r.kind() == kind) out.push_back(r.as<T>());
-    return out;
-  }
-  auto globals() { return of<CUpti_ActivityGlobalAccess3>(CUPTI_ACTIVITY_KIND_GLOBAL_ACCESS); }
-  auto shared() { return of<CUpti_ActivitySharedAccess>(CUPTI_ACTIVITY_KIND_SHARED_ACCESS); }
-  auto branches() { return of<CUpti_ActivityBranch2>(CUPTI_ACTIVITY_KIND_BRANCH); }
-  auto instructions() { return of<CUpti_ActivityInstructionExecution>(CUPTI_ACTIVITY_KIND_INSTRUCTION_EXECUTION); }
-  auto locators() { return of<CUpti_ActivitySourceLocator>(CUPTI_ACTIVITY_KIND_SOURCE_LOCATOR); }
-  void runBody(const std::string& body, const std::string& declarations = "", unsigned grid = 4, unsigned block = 256) {
-    launch(function(kernel(body, declarations), "k"), grid, block, {buffer(1 << 20), buffer(1 << 20)});
-  }
-
-  testing_support::Collector& collector = testing_support::Collector::instance();
-};
 
 // Element i of p at %rd3.
 std::string address(const std::string& index, int bytes) {
@@ -372,76 +323,6 @@ TEST_F(SourceLevel, KernelsRunOneAtATime) {
   EXPECT_EQ(2u, branches().size());
   for (auto& s : streams) CU_OK(cuStreamDestroy(s));
 }
-
-struct Body {
-  const char* name;
-  const char* text;
-};
-void PrintTo(const Body& b, std::ostream* out) { *out << b.name; }
-
-class SourceSums : public SourceLevel, public ::testing::WithParamInterface<Body> {};
-
-TEST_P(SourceSums, EqualTheEventsOfTheSameLaunch) {
-  enableAll();
-  const CUdeviceptr p = buffer(1 << 20), q = buffer(1 << 20);
-  const auto v = count({"inst_executed", "thread_inst_executed", "not_predicated_off_thread_inst_executed", "branch",
-                        "divergent_branch", "gld_request", "gst_request", "global_load_sectors", "global_store_sectors",
-                        "atom_count", "gred_count", "shared_load", "shared_store", "shared_load_replay",
-                        "shared_store_replay", "l1_shared_load_transactions", "l1_shared_store_transactions"},
-                       function(kernel(GetParam().text, ".shared .align 16 .b8 s[4096];\n"), "k"), 5, 200, {p, q});
-  std::map<std::string, uint64_t> sums;
-  std::map<uint64_t, uint32_t> classes;  // by place
-  for (const auto& r : instructions()) {
-    sums["inst_executed"] += r.executed;
-    sums["thread_inst_executed"] += r.threadsExecuted;
-    sums["not_predicated_off_thread_inst_executed"] += r.notPredOffThreadsExecuted;
-    classes[r.pcOffset] = classOf(r);
-  }
-  for (const auto& r : branches()) {
-    sums["branch"] += r.executed;
-    sums["divergent_branch"] += r.diverged;
-  }
-  for (const auto& r : globals()) {
-    const bool load = (r.flags & kLoad) != 0;
-    if (classes[r.pcOffset] == CUPTI_ACTIVITY_INSTRUCTION_CLASS_GLOBAL_ATOMIC) {
-      sums[load ? "atom_count" : "gred_count"] += r.executed;
-      continue;
-    }
-    sums[load ? "gld_request" : "gst_request"] += r.executed;
-    sums[load ? "global_load_sectors" : "global_store_sectors"] += r.l2_transactions;
-  }
-  for (const auto& r : shared()) {
-    const bool load = (r.flags & kLoad) != 0;
-    sums[load ? "shared_load" : "shared_store"] += r.executed;
-    sums[load ? "l1_shared_load_transactions" : "l1_shared_store_transactions"] += r.sharedTransactions;
-    sums[load ? "shared_load_replay" : "shared_store_replay"] += r.sharedTransactions - r.theoreticalSharedTransactions;
-  }
-  for (const auto& [event, value] : v) EXPECT_EQ(value, sums[event]) << event;
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Kernels, SourceSums,
-    ::testing::Values(
-        Body{"Straight", "add.u32 %r5, %r3, 1;"},
-        Body{"Predicated", "and.b32 %r5, %r1, 1; setp.eq.u32 %p1, %r5, 0; @%p1 add.u32 %r6, %r3, 1;"},
-        Body{"OddLanes", "and.b32 %r5, %r1, 1; setp.ne.u32 %p1, %r5, 0; @%p1 bra L; add.u32 %r6, %r3, 1;\nL:"},
-        Body{"Loop", "and.b32 %r5, %r1, 31;\nL: setp.eq.u32 %p1, %r5, 0; sub.u32 %r5, %r5, 1; @!%p1 bra L;"},
-        Body{"EmptyBranch", "setp.lt.u32 %p1, %r1, 7; @%p1 bra L;\nL:"},
-        Body{"Stride8",
-             "shl.b32 %r5, %r3, 3; mul.wide.u32 %rd3, %r5, 4; add.u64 %rd3, %rd3, %rd1; "
-             "ld.global.u32 %r6, [%rd3]; st.global.u32 [%rd3], %r6;"},
-        Body{"Generic",
-             "mov.u64 %rd4, s; cvta.shared.u64 %rd5, %rd4; mul.wide.u32 %rd6, %r1, 4; add.u64 %rd7, %rd5, %rd6;"
-             "and.b32 %r5, %r1, 1; setp.eq.u32 %p1, %r5, 0; add.u64 %rd8, %rd1, %rd6;"
-             "selp.b64 %rd9, %rd7, %rd8, %p1; st.u32 [%rd9], %r1; ld.u32 %r6, [%rd9];"},
-        Body{"Atomics",
-             "atom.global.add.u32 %r5, [%rd1], 1; mul.wide.u32 %rd3, %r3, 4; add.u64 %rd3, %rd3, %rd2;"
-             "st.global.u32 [%rd3], %r5; red.global.add.u32 [%rd1], 1;"},
-        Body{"SharedConflicts",
-             "and.b32 %r5, %r1, 31; shl.b32 %r5, %r5, 4; mov.u32 %r6, s; add.u32 %r6, %r6, %r5;"
-             "st.shared.u32 [%r6], %r5; ld.shared.u64 %rd5, [%r6]; ld.shared.u8 %r7, [%r6];"},
-        Body{"Broadcast", "mov.u32 %r6, s; ld.shared.u32 %r7, [%r6]; ld.global.u32 %r8, [%rd1];"}),
-    [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace sonde::test
