@@ -14,7 +14,8 @@ namespace {
 
 constexpr unsigned kRegisters = 7;  // 0 to 3 start different in each thread, 4 to 6 equal
 constexpr unsigned kPredicates = 3;
-constexpr uint32_t kFuel = 12;  // backward branches that a thread may take
+constexpr uint32_t kPrologue = 17;  // instructions before the first block
+constexpr uint32_t kFuel = 12;      // backward branches that a thread may take
 
 struct Op {
   enum Kind { add, mul, xorOp, shr, setLess, setBit } kind;
@@ -63,8 +64,10 @@ std::vector<RandomBlock> randomProgram(unsigned seed) {
   return blocks;
 }
 
-std::string toPtx(const std::vector<RandomBlock>& blocks) {
+// `first`: of each block, and of the end, the number of its first instruction.
+std::string toPtx(const std::vector<RandomBlock>& blocks, std::vector<uint32_t>& first) {
   std::ostringstream out;
+  uint32_t next = kPrologue;
   out << ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out)\n{\n"
          "  .reg .pred %p<6>;\n  .reg .b32 %r<20>;\n  .reg .b64 %rd<4>;\n"
          "  ld.param.u64 %rd1, [out];\n  mov.u32 %r10, %tid.x;\n  mov.u32 %r11, %ctaid.x;\n"
@@ -76,7 +79,9 @@ std::string toPtx(const std::vector<RandomBlock>& blocks) {
          "  mul.wide.u32 %rd2, %r12, 4;\n  add.u64 %rd3, %rd1, %rd2;\n";
   for (size_t i = 0; i < blocks.size(); ++i) {
     out << "$B" << i << ":\n";
+    first.push_back(next);
     for (const Op& op : blocks[i].ops) {
+      ++next;
       out << "  ";
       if (op.guard >= 0) out << "@" << (op.negated ? "!" : "") << "%p" << op.guard << " ";
       switch (op.kind) {
@@ -93,27 +98,47 @@ std::string toPtx(const std::vector<RandomBlock>& blocks) {
     const bool backward = b.target <= i;
     if (b.end == RandomBlock::guardedExit) {
       out << "  " << guard << "bra $store;\n";
+      ++next;
     } else if (b.end != RandomBlock::fallThrough) {
       if (backward) {  // spends fuel, whether taken or not
         out << "  add.u32 %r13, %r13, 1;\n  setp.gt.u32 %p4, %r13, " << kFuel << ";\n  @%p4 bra $store;\n";
+        next += 3;
       }
+      ++next;
       out << "  " << (b.end == RandomBlock::branch ? guard : "") << "bra $B" << b.target << ";\n";
     }
   }
+  first.push_back(next);
   out << "$B" << blocks.size() << ":\n$store:\n";
   for (unsigned r = 0; r < kRegisters; ++r) out << "  mad.lo.u32 %r0, %r0, 31, %r" << r << ";\n";
   out << "  st.global.u32 [%rd3], %r0;\n  ret;\n}\n";
   return out.str();
 }
 
-uint32_t interpret(const std::vector<RandomBlock>& blocks, uint32_t tid, uint32_t cta) {
+// What the threads do with each instruction.
+struct Tally {
+  uint64_t threads = 0, on = 0;
+};
+
+// One thread alone. `tally`: by number of the instruction.
+uint32_t interpret(const std::vector<RandomBlock>& blocks, const std::vector<uint32_t>& first, uint32_t tid,
+                   uint32_t cta, std::vector<Tally>& tally) {
   uint32_t r[kRegisters] = {tid, tid * 7, tid ^ 21, tid >> 2, cta, cta + 3, 9};
   bool p[kPredicates] = {tid < 20, cta < 1, true};
   uint32_t fuel = 0;
+  auto did = [&](uint32_t instruction, bool on = true) {
+    if (tally.size() <= instruction) tally.resize(instruction + 1);
+    ++tally[instruction].threads;
+    tally[instruction].on += on;
+  };
+  for (uint32_t k = 0; k < kPrologue; ++k) did(k);
   for (size_t i = 0; i < blocks.size();) {
     const RandomBlock& b = blocks[i];
+    uint32_t at = first[i];
     for (const Op& op : b.ops) {
-      if (op.guard >= 0 && p[op.guard] == op.negated) continue;
+      const bool on = op.guard < 0 || p[op.guard] != op.negated;
+      did(at++, on);
+      if (!on) continue;
       switch (op.kind) {
         case Op::add: r[op.to] = r[op.a] + r[op.b]; break;
         case Op::mul: r[op.to] = r[op.a] * 5 + r[op.b]; break;
@@ -125,17 +150,48 @@ uint32_t interpret(const std::vector<RandomBlock>& blocks, uint32_t tid, uint32_
     }
     const bool taken = p[b.guard] != b.negated;
     if (b.end == RandomBlock::guardedExit) {
+      did(at, taken);
       if (taken) break;
       ++i;
     } else if (b.end == RandomBlock::fallThrough) {
       ++i;
     } else {
-      if (b.target <= i && ++fuel > kFuel) break;
-      i = b.end == RandomBlock::jump || taken ? b.target : i + 1;
+      if (b.target <= i) {
+        const bool empty = ++fuel > kFuel;
+        did(at++);
+        did(at++);
+        did(at++, empty);
+        if (empty) break;
+      }
+      const bool goes = b.end == RandomBlock::jump || taken;
+      did(at, goes);
+      i = goes ? b.target : i + 1;
     }
   }
   for (unsigned k = 0; k < kRegisters; ++k) r[0] = r[0] * 31 + r[k];
+  for (uint32_t k = 0; k < kRegisters + 2; ++k) did(first.back() + k);
   return r[0];
+}
+
+// Threads do with each instruction what they would alone; how many of them do it together is bounded.
+void expectCounts(const Kernels& k, const std::vector<Tally>& tally) {
+  std::vector<const InstructionCount*> counts(tally.size());
+  for (const InstructionCount& c : k.instructions) {
+    ASSERT_LT(c.index, tally.size());
+    counts[c.index] = &c;
+  }
+  for (size_t i = 0; i < tally.size(); ++i) {
+    SCOPED_TRACE("instruction " + std::to_string(i));
+    ASSERT_EQ(counts[i] != nullptr, tally[i].threads != 0);
+    if (!counts[i]) continue;
+    EXPECT_EQ(counts[i]->threads, tally[i].threads);
+    EXPECT_EQ(counts[i]->onThreads, tally[i].on);
+    EXPECT_LE(counts[i]->executed, tally[i].threads);
+    EXPECT_GE(counts[i]->executed * 32, tally[i].threads);
+    // Each that diverges takes a thread of both sorts; so where all go one way none does.
+    EXPECT_LE(counts[i]->diverged, counts[i]->executed);
+    EXPECT_LE(counts[i]->diverged, std::min(tally[i].on, tally[i].threads - tally[i].on));
+  }
 }
 
 class RandomFlow : public testing::TestWithParam<unsigned> {};
@@ -143,20 +199,27 @@ class RandomFlow : public testing::TestWithParam<unsigned> {};
 TEST_P(RandomFlow, EveryThreadGetsWhatItWouldAlone) {
   for (unsigned seed = GetParam() * 10; seed < GetParam() * 10 + 10; ++seed) {
     const auto blocks = randomProgram(seed);
-    const std::string ptx = toPtx(blocks);
+    std::vector<uint32_t> first;
+    const std::string ptx = toPtx(blocks, first);
     Kernels k(ptx);
     ASSERT_TRUE(k.program) << ptx;
-    for (CountLevel level : {CountLevel::off, CountLevel::instructions}) {
-      if (level != CountLevel::off && seed % 10 != 0) continue;
-      DeviceArray<uint32_t> out(128, 0xdeadbeef);
-      k.level = level;
-      const LaunchOutcome r = k.run("k", {2}, {50}, out.address);  // the second warp is not full
-      ASSERT_EQ(r.error, 0) << r.message << "\n" << ptx;
-      for (uint32_t cta = 0; cta < 2; ++cta)
-        for (uint32_t tid = 0; tid < 50; ++tid)
-          ASSERT_EQ(out[cta * 64 + tid], interpret(blocks, tid, cta))
-              << "seed " << seed << " block " << cta << " thread " << tid << "\n"
-              << ptx;
+    for (const bool sourceLevel : {false, true}) {
+      for (CountLevel level : {CountLevel::off, CountLevel::instructions}) {
+        if ((level != CountLevel::off || sourceLevel) && seed % 5 != 0) continue;
+        SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + ptx);
+        DeviceArray<uint32_t> out(128, 0xdeadbeef);
+        k.level = level;
+        k.sourceLevel = sourceLevel;
+        k.instructions.clear();
+        const LaunchOutcome r = k.run("k", {2}, {50}, out.address);  // the second warp is not full
+        ASSERT_EQ(r.error, 0) << r.message;
+        std::vector<Tally> tally;
+        for (uint32_t cta = 0; cta < 2; ++cta)
+          for (uint32_t tid = 0; tid < 50; ++tid)
+            ASSERT_EQ(out[cta * 64 + tid], interpret(blocks, first, tid, cta, tally))
+                << "block " << cta << " thread " << tid;
+        if (sourceLevel) expectCounts(k, tally);
+      }
     }
   }
 }

@@ -55,7 +55,7 @@ void ProgramImpl::describe(const jit::CounterPlan& plan, const std::vector<uint6
         if (file.index == loc.file) c.file = file.path;
       c.line = loc.line;
     }
-    c.recordClass = static_cast<uint8_t>(jit::recordClass(in));
+    c.recordClass = static_cast<uint8_t>(jit::recordClass(in, function.isKernel));
     c.executed = slots[site.warps];
     c.threads = slots[site.threads];
     c.onThreads = slots[site.onThreads];

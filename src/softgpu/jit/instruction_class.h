@@ -40,6 +40,7 @@ enum class RecordClass : uint8_t {
 };
 // Agrees with classify(): fp32 … interThread with the counters of those names,
 // memory classes with inst_compute_ld_st, barrier and miscellaneous with inst_misc.
-RecordClass recordClass(const ptx::Instruction& instruction);
+// ofKernel: the instruction stands in a .entry, whose parameters are constants.
+RecordClass recordClass(const ptx::Instruction& instruction, bool ofKernel);
 
 }  // namespace sonde::softgpu::jit
