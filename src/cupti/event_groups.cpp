@@ -34,8 +34,7 @@ extern "C" {
 
 CUptiResult CUPTIAPI cuptiEventGroupCreate(CUcontext context, CUpti_EventGroup* eventGroup, uint32_t flags) {
   SONDE_EVENT_SYSTEM(system);
-  if (flags != 0) return core::fail(CUPTI_ERROR_INVALID_PARAMETER, "flags is %u; it is reserved and must be 0", flags);
-  return report(system->create(context, eventGroup));
+  return report(system->create(context, eventGroup, flags));
 }
 
 CUptiResult CUPTIAPI cuptiEventGroupDestroy(CUpti_EventGroup eventGroup) {
@@ -138,14 +137,14 @@ CUptiResult CUPTIAPI cuptiEventGroupReadEvent(CUpti_EventGroup eventGroup, CUpti
                                               CUpti_EventID event, size_t* eventValueBufferSizeBytes,
                                               uint64_t* eventValueBuffer) {
   SONDE_EVENT_SYSTEM(system);
+  EventSystem::GroupInfo info;
+  if (Status s = system->readable(eventGroup, &event, &info); !s.ok()) return report(s);
   if (!eventValueBufferSizeBytes) return nullParameter("eventValueBufferSizeBytes");
   if (!eventValueBuffer) return nullParameter("eventValueBuffer");
-  EventSystem::GroupInfo info;
-  if (Status s = system->info(eventGroup, &info); !s.ok()) return report(s);
   if (flags != CUPTI_EVENT_READ_FLAG_NONE) return badFlags(flags);
   // A buffer that is too small must not lose counts: checked before reading.
   const size_t bytes = sizeof(uint64_t) * (info.profileAll ? info.instances : 1);
-  if (info.enabled && *eventValueBufferSizeBytes < bytes)
+  if (*eventValueBufferSizeBytes < bytes)
     return core::fail(CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT, "the values need %zu bytes, there is room for %zu",
                       bytes, *eventValueBufferSizeBytes);
   std::vector<Reading> readings;
@@ -158,20 +157,20 @@ CUptiResult CUPTIAPI cuptiEventGroupReadAllEvents(CUpti_EventGroup eventGroup, C
                                                   size_t* eventIdArraySizeBytes, CUpti_EventID* eventIdArray,
                                                   size_t* numEventIdsRead) {
   SONDE_EVENT_SYSTEM(system);
+  EventSystem::GroupInfo info;
+  if (Status s = system->readable(eventGroup, nullptr, &info); !s.ok()) return report(s);
   if (!eventValueBufferSizeBytes) return nullParameter("eventValueBufferSizeBytes");
   if (!eventValueBuffer) return nullParameter("eventValueBuffer");
   if (!eventIdArraySizeBytes) return nullParameter("eventIdArraySizeBytes");
   if (!eventIdArray) return nullParameter("eventIdArray");
   if (!numEventIdsRead) return nullParameter("numEventIdsRead");
-  EventSystem::GroupInfo info;
-  if (Status s = system->info(eventGroup, &info); !s.ok()) return report(s);
   if (flags != CUPTI_EVENT_READ_FLAG_NONE) return badFlags(flags);
   const size_t events = info.events.size();
   const size_t valueBytes = sizeof(uint64_t) * events * (info.profileAll ? info.instances : 1);
-  if (info.enabled && *eventValueBufferSizeBytes < valueBytes)
+  if (*eventValueBufferSizeBytes < valueBytes)
     return core::fail(CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT, "the values need %zu bytes, there is room for %zu",
                       valueBytes, *eventValueBufferSizeBytes);
-  if (info.enabled && *eventIdArraySizeBytes < events * sizeof(CUpti_EventID))
+  if (*eventIdArraySizeBytes < events * sizeof(CUpti_EventID))
     return core::fail(CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT, "the event ids need %zu bytes, there is room for %zu",
                       events * sizeof(CUpti_EventID), *eventIdArraySizeBytes);
   std::vector<Reading> readings;
@@ -203,12 +202,14 @@ CUptiResult CUPTIAPI cuptiEventGroupSetsDestroy(CUpti_EventGroupSets* eventGroup
 CUptiResult CUPTIAPI cuptiEventGroupSetEnable(CUpti_EventGroupSet* eventGroupSet) {
   SONDE_EVENT_SYSTEM(system);
   if (!eventGroupSet) return nullParameter("eventGroupSet");
+  if (eventGroupSet->numEventGroups != 0 && !eventGroupSet->eventGroups) return nullParameter("the set's eventGroups");
   return report(system->enable({eventGroupSet->eventGroups, eventGroupSet->numEventGroups}, SONDE_CALLER()));
 }
 
 CUptiResult CUPTIAPI cuptiEventGroupSetDisable(CUpti_EventGroupSet* eventGroupSet) {
   SONDE_EVENT_SYSTEM(system);
   if (!eventGroupSet) return nullParameter("eventGroupSet");
+  if (eventGroupSet->numEventGroups != 0 && !eventGroupSet->eventGroups) return nullParameter("the set's eventGroups");
   return report(system->disable({eventGroupSet->eventGroups, eventGroupSet->numEventGroups}));
 }
 

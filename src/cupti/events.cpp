@@ -71,12 +71,9 @@ CUptiResult CUPTIAPI cuptiDeviceGetAttribute(CUdevice device, CUpti_DeviceAttrib
     case CUPTI_DEVICE_ATTR_MAX_EVENT_DOMAIN_ID: {
       const Catalogue* catalogue = nullptr;
       if (CUptiResult r = deviceCatalogue(*system, device, &catalogue)) return r;
-      uint32_t highest = 0;
-      if (attrib == CUPTI_DEVICE_ATTR_MAX_EVENT_ID)
-        for (const Event& e : catalogue->events()) highest = std::max(highest, e.id);
-      else
-        for (const Domain& d : catalogue->domains()) highest = std::max(highest, d.id);
-      return writeValue(valueSize, value, highest);
+      const size_t count =
+          attrib == CUPTI_DEVICE_ATTR_MAX_EVENT_ID ? catalogue->events().size() : catalogue->domains().size();
+      return writeValue(valueSize, value, static_cast<uint32_t>(count));
     }
     case CUPTI_DEVICE_ATTR_GLOBAL_MEMORY_BANDWIDTH:
       return deviceFact<uint64_t>(device, "global_memory_bandwidth_kBps", valueSize, value);
@@ -241,9 +238,9 @@ CUptiResult CUPTIAPI cuptiEventGetIdFromName(CUdevice device, const char* eventN
   const Catalogue* catalogue = nullptr;
   if (CUptiResult r = deviceCatalogue(*system, device, &catalogue)) return r;
   if (!eventName) return nullParameter("eventName");
-  if (!event) return nullParameter("event");
   const Event* e = catalogue->event(std::string_view(eventName));
   if (!e) return core::fail(CUPTI_ERROR_INVALID_EVENT_NAME, "device %d has no event \"%.100s\"", device, eventName);
+  if (!event) return nullParameter("event");
   *event = e->id;
   return CUPTI_SUCCESS;
 }

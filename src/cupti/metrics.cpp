@@ -29,6 +29,12 @@ std::vector<CUpti_MetricID> idsOf(const std::vector<const Metric*>& metrics) {
   return ids;
 }
 
+CUptiResult deviceOf(CUcontext context, uint32_t* device) {
+  if (!context || core::events::platform()->contextDevice(context, device) != 0)
+    return core::fail(CUPTI_ERROR_INVALID_CONTEXT, context ? "this context is not alive" : "the context is NULL");
+  return CUPTI_SUCCESS;
+}
+
 // The group sets for the events of some metrics.
 CUptiResult groupSets(CUcontext context, const std::vector<const Metric*>& metrics, CUpti_EventGroupSets** sets) {
   Status status;
@@ -36,8 +42,7 @@ CUptiResult groupSets(CUcontext context, const std::vector<const Metric*>& metri
   MetricSystem* system = core::events::metricSystem(&status);
   if (!events || !system) return report(status);
   uint32_t device = 0;
-  if (!context || core::events::platform()->contextDevice(context, &device) != 0)
-    return core::fail(CUPTI_ERROR_INVALID_CONTEXT, "this context is not alive");
+  if (CUptiResult r = deviceOf(context, &device)) return r;
   std::vector<CUpti_EventID> ids;
   std::set<CUpti_EventID> seen;
   for (const Metric* m : metrics) {
@@ -109,6 +114,8 @@ CUptiResult CUPTIAPI cuptiMetricGetAttribute(CUpti_MetricID metric, CUpti_Metric
 
 CUptiResult CUPTIAPI cuptiMetricGetIdFromName(CUdevice device, const char* metricName, CUpti_MetricID* metric) {
   SONDE_METRIC_SYSTEM(system);
+  std::vector<const Metric*> known;  // whether there is the device comes first
+  if (Status s = system->forDevice(static_cast<uint32_t>(device), &known); !s.ok()) return report(s);
   if (!metricName) return nullParameter("metricName");
   const Metric* m = nullptr;
   if (Status s = system->byName(static_cast<uint32_t>(device), metricName, &m); !s.ok()) return report(s);
@@ -181,14 +188,16 @@ CUptiResult CUPTIAPI cuptiMetricCreateEventGroupSets(CUcontext context, size_t m
                                                      CUpti_MetricID* metricIdArray,
                                                      CUpti_EventGroupSets** eventGroupPasses) {
   SONDE_METRIC_SYSTEM(system);
-  if (!metricIdArray) return nullParameter("metricIdArray");
-  if (!eventGroupPasses) return nullParameter("eventGroupPasses");
+  uint32_t device = 0;
+  if (CUptiResult r = deviceOf(context, &device)) return r;
   std::vector<const Metric*> metrics;
-  for (size_t i = 0; i < metricIdArraySizeBytes / sizeof(CUpti_MetricID); ++i) {
+  for (size_t i = 0; metricIdArray && i < metricIdArraySizeBytes / sizeof(CUpti_MetricID); ++i) {
     const Metric* m = nullptr;
     if (Status s = system->byId(metricIdArray[i], &m); !s.ok()) return report(s);
     metrics.push_back(m);
   }
+  if (!metricIdArray) return nullParameter("metricIdArray");
+  if (!eventGroupPasses) return nullParameter("eventGroupPasses");
   return groupSets(context, metrics, eventGroupPasses);
 }
 

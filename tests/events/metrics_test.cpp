@@ -186,10 +186,11 @@ TEST_F(Metrics, Errors) {
   CUpti_EventID only = eventId("inst_executed");
   uint64_t v = 5;
   CUpti_MetricValue value{};
-  EXPECT_EQ(CUPTI_ERROR_INVALID_PARAMETER, cuptiMetricGetValue(device, m, sizeof only, &only, sizeof v, &v, 1, &value));
+  EXPECT_EQ(CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT,
+            cuptiMetricGetValue(device, m, sizeof only, &only, sizeof v, &v, 1, &value));
   CUpti_EventID both[2] = {only, eventId("active_cycles")};
   uint64_t overflowed[2] = {5, CUPTI_EVENT_OVERFLOW};
-  EXPECT_EQ(CUPTI_ERROR_INVALID_METRIC_VALUE,
+  EXPECT_EQ(CUPTI_ERROR_INVALID_EVENT_VALUE,
             cuptiMetricGetValue(device, m, sizeof both, both, sizeof overflowed, overflowed, 1, &value));
   EXPECT_EQ(CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT,
             cuptiMetricGetValue(device, m, sizeof both, both, sizeof(uint64_t), overflowed, 1, &value));

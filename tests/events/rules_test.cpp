@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 #include <type_traits>
@@ -44,22 +45,58 @@ TEST(EventTypes, EVT_011_013_015_Enumerators) {
   EXPECT_EQ(4, CUPTI_EVENT_DOMAIN_ATTR_COLLECTION_METHOD);
 }
 
-TEST_F(Events, EVT_009_010_PeaksAndBus) {
-  auto attribute = [&](CUpti_DeviceAttribute which, auto zero) {
-    size_t bytes = sizeof zero;
-    EXPECT_EQ(CUPTI_SUCCESS, cuptiDeviceGetAttribute(device, which, &bytes, &zero)) << which;
-    return zero;
+// The models' facts, and what follows from them, by hand.
+TEST_F(Events, EVT_008_009_010_ValuesOfTheDeviceAttributes) {
+  auto wide = [&](CUpti_DeviceAttribute which) {
+    uint64_t v = 0;
+    size_t bytes = sizeof v;
+    EXPECT_EQ(CUPTI_SUCCESS, cuptiDeviceGetAttribute(device, which, &bytes, &v)) << which;
+    return v;
   };
-  // The software GPU says that it sits on PCIe: rate, width and generation
-  // are all there.
-  EXPECT_GT(attribute(CUPTI_DEVICE_ATTR_PCIE_LINK_RATE, uint64_t{0}), 0u);
-  EXPECT_GT(attribute(CUPTI_DEVICE_ATTR_PCIE_LINK_WIDTH, uint64_t{0}), 0u);
-  EXPECT_GT(attribute(CUPTI_DEVICE_ATTR_INSTRUCTION_PER_CYCLE, uint32_t{0}), 0u);
-  EXPECT_GT(attribute(CUPTI_DEVICE_ATTR_INSTRUCTION_THROUGHPUT_SINGLE_PRECISION, uint64_t{0}), 0u);
-  EXPECT_GE(attribute(CUPTI_DEVICE_ATTR_FLOP_SP_PER_CYCLE, uint64_t{0}),
-            attribute(CUPTI_DEVICE_ATTR_FLOP_DP_PER_CYCLE, uint64_t{0}));
-  EXPECT_LE(attribute(CUPTI_DEVICE_ATTR_DEVICE_CLASS, CUpti_DeviceAttributeDeviceClass{}),
-            CUPTI_DEVICE_ATTR_DEVICE_CLASS_GEFORCE);
+  auto narrow = [&](CUpti_DeviceAttribute which) {
+    uint32_t v = 0;
+    size_t bytes = sizeof v;
+    EXPECT_EQ(CUPTI_SUCCESS, cuptiDeviceGetAttribute(device, which, &bytes, &v)) << which;
+    return v;
+  };
+  uint32_t domains = 0, events = 0;
+  CUPTI_OK(cuptiDeviceGetNumEventDomains(device, &domains));
+  std::vector<CUpti_EventDomainID> ids(domains);
+  size_t bytes = domains * sizeof ids[0];
+  CUPTI_OK(cuptiDeviceEnumEventDomains(device, &bytes, ids.data()));
+  for (CUpti_EventDomainID d : ids) events += static_cast<uint32_t>(eventsOf(d).size());
+  EXPECT_EQ(events, narrow(CUPTI_DEVICE_ATTR_MAX_EVENT_ID));
+  EXPECT_EQ(domains, narrow(CUPTI_DEVICE_ATTR_MAX_EVENT_DOMAIN_ID));
+  const bool kepler = std::getenv("EVENTS_CAPABILITY") != nullptr;
+  const bool bus = std::getenv("EVENTS_NO_PCIE") == nullptr;
+  // Two transfers a clock: 2619 MHz over 1024 bits, 3004 MHz over 384 bits.
+  EXPECT_EQ(kepler ? 288384000u : 670464000u, wide(CUPTI_DEVICE_ATTR_GLOBAL_MEMORY_BANDWIDTH));
+  EXPECT_EQ(kepler ? 7u : 4u, narrow(CUPTI_DEVICE_ATTR_INSTRUCTION_PER_CYCLE));
+  // 15 SMs of 192 lanes at 875 MHz, 16 of 128 at 1980 MHz.
+  EXPECT_EQ(kepler ? 2520000000000u : 4055040000000u, wide(CUPTI_DEVICE_ATTR_INSTRUCTION_THROUGHPUT_SINGLE_PRECISION));
+  EXPECT_EQ(kepler ? 6u : 4u, wide(CUPTI_DEVICE_ATTR_MAX_FRAME_BUFFERS));
+  EXPECT_EQ(!bus ? 0u : kepler ? 8000u : 32000u, wide(CUPTI_DEVICE_ATTR_PCIE_LINK_RATE));
+  EXPECT_EQ(bus ? 16u : 0u, wide(CUPTI_DEVICE_ATTR_PCIE_LINK_WIDTH));
+  EXPECT_EQ(!bus ? 0u : kepler ? 3u : 5u, wide(CUPTI_DEVICE_ATTR_PCIE_GEN));
+  EXPECT_EQ(0u, narrow(CUPTI_DEVICE_ATTR_DEVICE_CLASS));
+  // An fma of each lane is two.
+  EXPECT_EQ(kepler ? 384u : 256u, wide(CUPTI_DEVICE_ATTR_FLOP_SP_PER_CYCLE));
+  EXPECT_EQ(128u, wide(CUPTI_DEVICE_ATTR_FLOP_DP_PER_CYCLE));
+  EXPECT_EQ(kepler ? 6u : 16u, wide(CUPTI_DEVICE_ATTR_MAX_L2_UNITS));
+}
+
+// Ids are numbers from 1 without gaps, so that clients can walk through them.
+TEST_F(Events, EVT_001_002_IdsHaveNoGaps) {
+  uint32_t domains = 0;
+  CUPTI_OK(cuptiGetNumEventDomains(&domains));
+  std::vector<CUpti_EventDomainID> ids(domains);
+  size_t bytes = domains * sizeof ids[0];
+  CUPTI_OK(cuptiEnumEventDomains(&bytes, ids.data()));
+  CUpti_EventID next = 1;
+  for (uint32_t i = 0; i < domains; ++i) {
+    EXPECT_EQ(i + 1, ids[i]);
+    for (CUpti_EventID e : eventsOf(ids[i])) EXPECT_EQ(next++, e);
+  }
 }
 
 TEST_F(Events, EVT_032_033_DefaultModeIsKernelAndHoldsForTheContext) {
@@ -396,6 +433,52 @@ TEST_F(Events, EVT_098_108_OverflowReadsAsOverflowAlone) {
   }
   CUPTI_OK(cuptiEventGroupDisable(g));
   CUPTI_OK(cuptiEventGroupDestroy(g));
+}
+
+// SONDE_DEVICES=kepler: hardware counters of 32 bits. A loop of 3
+// instructions in 256 threads passes 2^32 on one SM.
+TEST_F(Events, EVT_098_108_CountersOf32BitsOverflow) {
+  if (!std::getenv("EVENTS_CAPABILITY")) GTEST_SKIP() << "runs as events_kepler_test";
+  CUPTI_OK(cuptiSetEventCollectionMode(context, CUPTI_EVENT_COLLECTION_MODE_CONTINUOUS));
+  CUpti_EventGroup g = group({"thread_inst_executed", "inst_executed", "threads_launched"});
+  uint32_t on = 1;
+  CUPTI_OK(cuptiEventGroupSetAttribute(g, CUPTI_EVENT_GROUP_ATTR_PROFILE_ALL_DOMAIN_INSTANCES, sizeof on, &on));
+  CUPTI_OK(cuptiEventGroupEnable(g));
+  // Block 0, on SM 0, goes round 2^22 times with 8 warps, block 1 once.
+  CUfunction f = function(kernel("mov.u32 %r5, 4194304; setp.ne.u32 %p1, %r2, 0; @%p1 mov.u32 %r5, 1;\n"
+                                 "L: sub.u32 %r5, %r5, 1; setp.ne.u32 %p1, %r5, 0; @%p1 bra L;"),
+                          "k");
+  launch(f, 2, 256, {0, 0});
+  const uint64_t perWarp[2] = {kFrame + 3 + 3 * 4194304ull, kFrame + 3 + 3};
+  std::vector<uint64_t> values(3 * instances(sm, CUPTI_EVENT_DOMAIN_ATTR_INSTANCE_COUNT));
+  CUpti_EventID ids[3];
+  auto readAll = [&] {
+    size_t valueBytes = values.size() * 8, idBytes = sizeof ids, got = 0;
+    EXPECT_EQ(CUPTI_SUCCESS, cuptiEventGroupReadAllEvents(g, CUPTI_EVENT_READ_FLAG_NONE, &valueBytes, values.data(),
+                                                          &idBytes, ids, &got));
+  };
+  readAll();
+  static_assert(256 * 3 * 4194304ull < 0xffffffff);
+  EXPECT_EQ(256 * perWarp[0], values[0]);
+  launch(f, 2, 256, {0, 0});
+  launch(f, 2, 256, {0, 0});
+  readAll();  // twice that is more than 32 bits hold
+  EXPECT_EQ(CUPTI_EVENT_OVERFLOW, values[0]);
+  EXPECT_EQ(2 * 8 * perWarp[0], values[1]);
+  EXPECT_EQ(512u, values[2]);
+  EXPECT_EQ(2 * 256 * perWarp[1], values[3]);
+  CUPTI_OK(cuptiEventGroupDisable(g));
+  // A total with such an instance overflows too.
+  on = 0;
+  CUPTI_OK(cuptiEventGroupSetAttribute(g, CUPTI_EVENT_GROUP_ATTR_PROFILE_ALL_DOMAIN_INSTANCES, sizeof on, &on));
+  CUPTI_OK(cuptiEventGroupEnable(g));
+  launch(f, 2, 256, {0, 0});
+  launch(f, 2, 256, {0, 0});
+  EXPECT_EQ(CUPTI_EVENT_OVERFLOW, read(g, "thread_inst_executed"));
+  EXPECT_EQ(2 * 8 * (perWarp[0] + perWarp[1]), read(g, "inst_executed"));
+  CUPTI_OK(cuptiEventGroupDisable(g));
+  CUPTI_OK(cuptiEventGroupDestroy(g));
+  CUPTI_OK(cuptiSetEventCollectionMode(context, CUPTI_EVENT_COLLECTION_MODE_KERNEL));
 }
 
 // A second client: a library of its own that collects on the same device.

@@ -66,23 +66,32 @@ Domain parseDomain(const json& j, const std::string& where) {
 
 }  // namespace
 
+IdAllocator::Range IdAllocator::of(std::string_view catalogue, uint32_t domains, uint32_t events) {
+  auto it = known_.find(catalogue);
+  if (it == known_.end()) {
+    it = known_.emplace(catalogue, next_).first;
+    next_ = {next_.firstDomain + domains, next_.firstEvent + events};
+  }
+  return it->second;
+}
+
 Catalogue Catalogue::parse(std::string_view text, const std::function<int(std::string_view)>& counterIndex,
-                           const std::function<uint32_t(std::string_view)>& ordinal) {
+                           IdAllocator& ids) {
   Catalogue result;
   try {
     for (const json& c : json::parse(text)) {
       const std::string name = c.at("catalogue").get<std::string>();
-      const uint32_t number = ordinal(name);
-      uint32_t domainNumber = 0;
+      uint32_t events = 0;
+      for (const json& dj : c.at("domains")) events += static_cast<uint32_t>(dj.at("events").size());
+      auto [domainId, eventId] = ids.of(name, static_cast<uint32_t>(c.at("domains").size()), events);
       for (const json& dj : c.at("domains")) {
         Domain d = parseDomain(dj, "catalogue " + name);
-        d.id = (number << 8) | ++domainNumber;
-        uint32_t eventNumber = 0;
+        d.id = domainId++;
         for (const json& ej : dj.at("events")) {
           Event e = parseEvent(ej, "catalogue " + name + ", domain " + d.name, counterIndex);
-          e.id = (d.id << 12) | ++eventNumber;
+          e.id = eventId++;
           e.domain = result.domains_.size();
-          if (eventNumber == 1) d.subsetOf = e.subsetOf;
+          if (d.events.empty()) d.subsetOf = e.subsetOf;
           if (e.subsetOf != d.subsetOf)
             throw std::invalid_argument("domain " + d.name + ": its events have different numbers of instances");
           d.events.push_back(result.events_.size());

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,15 +41,31 @@ struct Domain {
   std::vector<size_t> events;  // indices into Catalogue::events
 };
 
+// Ids of domains and events, from 1 and without gaps over the catalogues in the
+// order of their first use: a process whose devices have the same catalogues
+// numbers them from 1 to the number of them.
+class IdAllocator {
+ public:
+  struct Range {
+    uint32_t firstDomain = 1, firstEvent = 1;
+  };
+  // Of a catalogue with so many domains and events.
+  Range of(std::string_view catalogue, uint32_t domains, uint32_t events);
+
+ private:
+  Range next_;
+  std::map<std::string, Range, std::less<>> known_;
+};
+
 // Immutable after parse().
 class Catalogue {
  public:
   // `text`: a JSON array of catalogues. `counterIndex` gives the number of a raw
-  // counter, or -1. `ordinal` gives each catalogue name a number of its own in
-  // the process (from 1), so that devices that share a catalogue share ids.
+  // counter, or -1. `ids` says where the ids of a catalogue begin: the same for
+  // all devices of the process that share it.
   // Throws std::invalid_argument with the catalogue, the event and the reason.
   static Catalogue parse(std::string_view text, const std::function<int(std::string_view)>& counterIndex,
-                         const std::function<uint32_t(std::string_view)>& ordinal);
+                         IdAllocator& ids);
 
   const std::vector<Domain>& domains() const { return domains_; }
   const std::vector<Event>& events() const { return events_; }

@@ -152,15 +152,19 @@ Status EventSystem::reset(CUpti_EventGroup handle) {
   return rebase(*g);
 }
 
+Status EventSystem::checkReadable(const Group& g, const CUpti_EventID* id) {
+  if (id && std::none_of(g.events.begin(), g.events.end(), [&](const Enabled& e) { return e.event->id == *id; }))
+    return {CUPTI_ERROR_INVALID_EVENT_ID, "event " + std::to_string(*id) + " is not in the group"};
+  if (!g.enabled) return {CUPTI_ERROR_INVALID_OPERATION, "the group is not enabled; only an enabled group can be read"};
+  return {};
+}
+
 Status EventSystem::read(CUpti_EventGroup handle, const CUpti_EventID* id, std::vector<Reading>* readings) {
   std::lock_guard lock(mutex_);
   Status status;
   Group* g = group(handle, &status);
   if (!g) return status;
-  if (id && std::none_of(g->events.begin(), g->events.end(), [&](const Enabled& e) { return e.event->id == *id; }))
-    return {CUPTI_ERROR_INVALID_EVENT_ID, "event " + std::to_string(*id) + " is not in the group"};
-  if (!g->enabled)
-    return {CUPTI_ERROR_INVALID_OPERATION, "the group is not enabled; only an enabled group can be read"};
+  if (status = checkReadable(*g, id); !status.ok()) return status;
   const uint64_t widest =
       g->domain->counterBits >= 64 ? CUPTI_EVENT_OVERFLOW - 1 : (uint64_t{1} << g->domain->counterBits) - 1;
   std::vector<Snapshot> snapshots;

@@ -41,13 +41,8 @@ EventSystem::Device* EventSystem::device(uint32_t id, Status* status) {
           if (name == known) return static_cast<int>(i);
         }
       };
-      auto ordinal = [this](std::string_view name) {
-        auto it = ordinals_.find(name);
-        if (it == ordinals_.end()) it = ordinals_.emplace(name, static_cast<uint32_t>(ordinals_.size() + 1)).first;
-        return it->second;
-      };
       try {
-        slot->catalogue = Catalogue::parse(text, counterIndex, ordinal);
+        slot->catalogue = Catalogue::parse(text, counterIndex, ids_);
       } catch (const std::exception& e) {
         slot->failure = e.what();
       }

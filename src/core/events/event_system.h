@@ -55,7 +55,7 @@ class EventSystem {
 
   // Groups. `client` tells who asks: another client's enabled group makes the
   // device busy.
-  Status create(CUcontext context, CUpti_EventGroup* group);
+  Status create(CUcontext context, CUpti_EventGroup* group, uint32_t flags);
   Status destroy(CUpti_EventGroup group);
   Status add(CUpti_EventGroup group, CUpti_EventID event);
   Status remove(CUpti_EventGroup group, CUpti_EventID event);
@@ -70,12 +70,13 @@ class EventSystem {
   struct GroupInfo {
     CUpti_EventDomainID domain = 0;
     bool profileAll = false;
-    bool enabled = false;
     void* userData = nullptr;
     std::vector<CUpti_EventID> events;
     uint32_t instances = 0;
   };
   Status info(CUpti_EventGroup group, GroupInfo* info);
+  // The same of a group that read() would read.
+  Status readable(CUpti_EventGroup group, const CUpti_EventID* event, GroupInfo* info);
 
   // Reads and resets one event, or all when `event` is null. When the group
   // does not profile all instances the reading is one number, their sum.
@@ -96,6 +97,8 @@ class EventSystem {
   Device* device(uint32_t id, Status* status);
   Context* context(CUcontext handle, Status* status);
   Group* group(CUpti_EventGroup handle, Status* status);
+  static Status checkReadable(const Group& group, const CUpti_EventID* event);
+  void describe(const Group& group, GroupInfo* info) const;
   Status createLocked(Context& context, Group** group);
   Status addLocked(Group& group, const Event& event, bool checkRoom);
   Status checkEnable(std::span<Group* const> groups, const void* client);
@@ -110,7 +113,7 @@ class EventSystem {
   std::map<CUcontext, std::unique_ptr<Context>> contexts_;
   std::map<CUpti_EventGroup, std::unique_ptr<Group>> groups_;
   std::set<CUpti_EventGroupSets*> sets_;
-  std::map<std::string, uint32_t, std::less<>> ordinals_;
+  IdAllocator ids_;
 };
 
 }  // namespace sonde::core::events

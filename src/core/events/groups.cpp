@@ -25,12 +25,14 @@ Status EventSystem::createLocked(Context& c, Group** result) {
   return {};
 }
 
-Status EventSystem::create(CUcontext handle, CUpti_EventGroup* result) {
+Status EventSystem::create(CUcontext handle, CUpti_EventGroup* result, uint32_t flags) {
   std::lock_guard lock(mutex_);
   Status status;
   Context* c = context(handle, &status);
   if (!c) return status;
   if (!result) return invalidParameter("eventGroup is NULL");
+  if (flags != 0)
+    return {CUPTI_ERROR_INVALID_PARAMETER, "flags is " + std::to_string(flags) + "; it is reserved and must be 0"};
   Group* g = nullptr;
   status = createLocked(*c, &g);
   if (status.ok()) *result = g;
@@ -87,10 +89,10 @@ Status EventSystem::remove(CUpti_EventGroup handle, CUpti_EventID id) {
   Status status;
   Group* g = group(handle, &status);
   if (!g) return status;
-  if (g->enabled) return {CUPTI_ERROR_INVALID_OPERATION, "the group is enabled; disable it before removing events"};
   const auto it = std::find_if(g->events.begin(), g->events.end(), [&](const Enabled& e) { return e.event->id == id; });
   if (it == g->events.end())
     return {CUPTI_ERROR_INVALID_EVENT_ID, "event " + std::to_string(id) + " is not in the group"};
+  if (g->enabled) return {CUPTI_ERROR_INVALID_OPERATION, "the group is enabled; disable it before removing events"};
   g->events.erase(it);
   if (g->events.empty()) g->domain = nullptr;
   return {};
@@ -121,20 +123,30 @@ Status EventSystem::setUserData(CUpti_EventGroup handle, void* data) {
   return status;
 }
 
+void EventSystem::describe(const Group& g, GroupInfo* info) const {
+  info->profileAll = g.profileAll;
+  info->userData = g.userData;
+  for (const Enabled& e : g.events) info->events.push_back(e.event->id);
+  if (g.domain) {
+    info->domain = g.domain->id;
+    info->instances = instances(*g.context->device, *g.events[0].event);
+  }
+}
+
 Status EventSystem::info(CUpti_EventGroup handle, GroupInfo* info) {
+  std::lock_guard lock(mutex_);
+  Status status;
+  if (Group* g = group(handle, &status)) describe(*g, info);
+  return status;
+}
+
+Status EventSystem::readable(CUpti_EventGroup handle, const CUpti_EventID* id, GroupInfo* info) {
   std::lock_guard lock(mutex_);
   Status status;
   Group* g = group(handle, &status);
   if (!g) return status;
-  info->profileAll = g->profileAll;
-  info->enabled = g->enabled;
-  info->userData = g->userData;
-  for (const Enabled& e : g->events) info->events.push_back(e.event->id);
-  if (g->domain) {
-    info->domain = g->domain->id;
-    info->instances = instances(*g->context->device, *g->events[0].event);
-  }
-  return {};
+  if (status = checkReadable(*g, id); status.ok()) describe(*g, info);
+  return status;
 }
 
 Status EventSystem::createSets(CUcontext handle, const CUpti_EventID* array, size_t count,
@@ -143,8 +155,7 @@ Status EventSystem::createSets(CUcontext handle, const CUpti_EventID* array, siz
   Status status;
   Context* c = context(handle, &status);
   if (!c) return status;
-  if (!array) return invalidParameter("eventIdArray is NULL");
-  if (!result) return invalidParameter("eventGroupPasses is NULL");
+  if (!array && count != 0) return invalidParameter("eventIdArray is NULL");
   const std::span<const CUpti_EventID> ids(array, count);
   // Domains count side by side, so the number of passes is that of the fullest
   // domain: its events divided by what it counts at once, rounded up.
@@ -159,6 +170,8 @@ Status EventSystem::createSets(CUcontext handle, const CUpti_EventID* array, siz
     if (it == byDomain.end()) it = byDomain.insert(byDomain.end(), {domain, {}});
     if (std::find(it->second.begin(), it->second.end(), event) == it->second.end()) it->second.push_back(event);
   }
+  if (!array) return invalidParameter("eventIdArray is NULL");
+  if (!result) return invalidParameter("eventGroupPasses is NULL");
   size_t passes = 0;
   for (const auto& [domain, events] : byDomain) {
     const size_t limit = c->replay ? events.size() : domain->maxEvents;

@@ -199,10 +199,9 @@ Status MetricSystem::property(uint32_t device, uint32_t id, double* value) {
   return {};
 }
 
-Status MetricSystem::compute(const Metric& metric, std::span<const CUpti_EventID> ids, std::span<const uint64_t> values,
+Status MetricSystem::compute(const Metric& metric, std::span<const CUpti_EventID> wanted,
+                             std::span<const CUpti_EventID> ids, std::span<const uint64_t> values,
                              const std::map<uint32_t, double>& properties, CUpti_MetricValue* result) {
-  std::vector<CUpti_EventID> wanted;
-  if (Status s = eventIdsAnyDevice(metric, &wanted); !s.ok()) return s;
   std::vector<double> inputs;
   size_t nextEvent = 0;
   for (const Metric::Input& input : metric.inputs) {
@@ -219,22 +218,26 @@ Status MetricSystem::compute(const Metric& metric, std::span<const CUpti_EventID
     for (size_t i = 0; i < ids.size(); ++i) {
       if (ids[i] != id) continue;
       if (values[i] == CUPTI_EVENT_OVERFLOW)
-        return {CUPTI_ERROR_INVALID_METRIC_VALUE,
+        return {CUPTI_ERROR_INVALID_EVENT_VALUE,
                 "event \"" + input.event + "\" overflowed, so that metric \"" + metric.name + "\" has no value"};
       sum = sum.value_or(0) + static_cast<double>(values[i]);
     }
     if (!sum)
-      return {CUPTI_ERROR_INVALID_PARAMETER,
+      return {CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT,
               "metric \"" + metric.name + "\" needs a value of event \"" + input.event + "\""};
     inputs.push_back(*sum);
   }
   const double value = metric.value.evaluate([&](size_t i) { return inputs[i]; });
+  const bool number = metric.kind == CUPTI_METRIC_VALUE_KIND_DOUBLE || metric.kind == CUPTI_METRIC_VALUE_KIND_PERCENT;
+  if (!std::isfinite(value) || (!number && (value < -0.5 || value >= 0x1p64)))
+    return {CUPTI_ERROR_INVALID_METRIC_VALUE, "the value of metric \"" + metric.name + "\" would be " +
+                                                  std::to_string(value) + ", which its kind cannot hold"};
   switch (metric.kind) {
     case CUPTI_METRIC_VALUE_KIND_DOUBLE: result->metricValueDouble = value; break;
     case CUPTI_METRIC_VALUE_KIND_PERCENT: result->metricValuePercent = value; break;
-    case CUPTI_METRIC_VALUE_KIND_UINT64: result->metricValueUint64 = static_cast<uint64_t>(std::llround(value)); break;
+    case CUPTI_METRIC_VALUE_KIND_UINT64: result->metricValueUint64 = static_cast<uint64_t>(std::round(value)); break;
     case CUPTI_METRIC_VALUE_KIND_THROUGHPUT:
-      result->metricValueThroughput = static_cast<uint64_t>(std::llround(value));
+      result->metricValueThroughput = static_cast<uint64_t>(std::round(value));
       break;
     case CUPTI_METRIC_VALUE_KIND_UTILIZATION_LEVEL:
       result->metricValueUtilizationLevel = static_cast<CUpti_MetricValueUtilizationLevel>(std::llround(value));
@@ -246,6 +249,8 @@ Status MetricSystem::compute(const Metric& metric, std::span<const CUpti_EventID
 
 Status MetricSystem::evaluate(uint32_t device, const Metric& metric, std::span<const CUpti_EventID> ids,
                               std::span<const uint64_t> values, uint64_t durationNs, CUpti_MetricValue* result) {
+  std::vector<CUpti_EventID> wanted;
+  if (Status s = eventIds(device, metric, &wanted); !s.ok()) return s;
   std::map<uint32_t, double> properties;
   for (const Metric::Input& i : metric.inputs) {
     if (!i.isProperty) continue;
@@ -254,7 +259,7 @@ Status MetricSystem::evaluate(uint32_t device, const Metric& metric, std::span<c
       if (Status s = property(device, i.property, &value); !s.ok()) return s;
     properties[i.property] = value;
   }
-  return compute(metric, ids, values, properties, result);
+  return compute(metric, wanted, ids, values, properties, result);
 }
 
 Status MetricSystem::evaluate(const Metric& metric, std::span<const CUpti_EventID> ids,
@@ -264,7 +269,12 @@ Status MetricSystem::evaluate(const Metric& metric, std::span<const CUpti_EventI
   for (size_t i = 0; i < propertyIds.size(); ++i) properties[propertyIds[i]] = static_cast<double>(propertyValues[i]);
   double issueRate = 0;
   if (property(0, kInstructionPerCycleId, &issueRate).ok()) properties[kInstructionPerCycleId] = issueRate;
-  return compute(metric, ids, values, properties, result);
+  std::vector<CUpti_EventID> wanted;
+  if (Status s = eventIdsAnyDevice(metric, &wanted); !s.ok()) return s;
+  Status status = compute(metric, wanted, ids, values, properties, result);
+  // The one code that the two forms document differently.
+  if (status.code == CUPTI_ERROR_INVALID_METRIC_VALUE) status.code = CUPTI_ERROR_NOT_COMPATIBLE;
+  return status;
 }
 
 }  // namespace sonde::core::events

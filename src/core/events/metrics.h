@@ -63,8 +63,10 @@ class MetricSystem {
 
  private:
   Status load(uint32_t device);
-  Status compute(const Metric& metric, std::span<const CUpti_EventID> ids, std::span<const uint64_t> values,
-                 const std::map<uint32_t, double>& properties, CUpti_MetricValue* result);
+  // `wanted`: the ids of the metric's events, in the order of its inputs.
+  Status compute(const Metric& metric, std::span<const CUpti_EventID> wanted, std::span<const CUpti_EventID> ids,
+                 std::span<const uint64_t> values, const std::map<uint32_t, double>& properties,
+                 CUpti_MetricValue* result);
 
   const SondePlatform& platform_;
   EventSystem& events_;

@@ -208,6 +208,8 @@ int32_t deviceFact(uint32_t ordinal, const char* name, double* value) {
   const auto& m = device->model;
   if (auto it = m.facts.find(key); it != m.facts.end()) {
     *value = it->second;
+    // The model says how many an SM executes a cycle, the fact is the device's for a second.
+    if (key == "instruction_throughput_sp") *value *= m.smCount * m.boostClockMHz * 1e6;
     return CUDA_SUCCESS;
   }
   const std::pair<const char*, double> derived[] = {

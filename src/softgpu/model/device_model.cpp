@@ -32,6 +32,17 @@ const char* catalogueNamed(const std::string& name) {
   return nullptr;
 }
 
+// A catalogue whose hardware counters have so many bits; those that
+// instrumentation counts do not become narrower.
+std::string withCounterBits(const std::string& text, uint32_t bits) {
+  json catalogue = json::parse(text);
+  if (auto domains = catalogue.find("domains"); domains != catalogue.end() && domains->is_array())
+    for (json& d : *domains)
+      if (d.is_object() && d.value("method", "") != "instrumented" && !d.contains("counter_bits"))
+        d["counter_bits"] = bits;
+  return catalogue.dump();
+}
+
 struct AttributeName {
   const char* name;
   int value;
@@ -220,14 +231,14 @@ DeviceModel parseModel(const std::string& text, const std::string& origin) {
   // out. A single one needs no list.
   if (const json* counters = r.find("counters")) {
     const json list = counters->is_array() ? *counters : json::array({*counters});
+    uint32_t bits = 64;
+    r.integer("counter_bits", bits, 1, 64);
     for (const json& c : list) {
-      if (!c.is_string()) {
-        m.countersJson += (m.countersJson.empty() ? "[" : ",") + c.dump();
-        continue;
-      }
-      const char* text = catalogueNamed(c.get<std::string>());
-      if (!text) r.fail("counters", "names no event catalogue (known: classic, hopper)");
-      m.countersJson += std::string(m.countersJson.empty() ? "[" : ",") + text;
+      const char* known = c.is_string() ? catalogueNamed(c.get<std::string>()) : nullptr;
+      if (c.is_string() && !known) r.fail("counters", "names no event catalogue (known: classic, hopper)");
+      std::string text = known ? known : c.dump();
+      if (bits < 64) text = withCounterBits(text, bits);
+      m.countersJson += (m.countersJson.empty() ? "[" : ",") + text;
     }
     if (!m.countersJson.empty()) m.countersJson += "]";
   }
