@@ -54,6 +54,11 @@ Status EventSystem::snapshot(Group& g, std::vector<Snapshot>* snapshots) {
       s.now.push_back(now);
       s.atKernelStart.push_back(start);
     }
+    // Where the units cannot be shared out evenly, the last instance of some
+    // events has none.
+    const size_t instances = (units + e.event->subsetOf - 1) / e.event->subsetOf;
+    s.now.resize(instances, 0);
+    s.atKernelStart.resize(instances, 0);
     snapshots->push_back(std::move(s));
   }
   return {};

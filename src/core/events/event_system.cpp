@@ -70,7 +70,7 @@ Status EventSystem::deviceCount(uint32_t* count) {
 uint32_t EventSystem::instances(Device& device, const Event& event) const {
   uint32_t n = 0;
   if (event.counters.empty() || platform_.counterInstances(device.id, event.counters[0], &n) != 0) return 0;
-  return n / event.subsetOf + (n % event.subsetOf > event.subsetIndex ? 1 : 0);
+  return (n + event.subsetOf - 1) / event.subsetOf;  // all events of a domain have as many
 }
 
 Status EventSystem::instanceCount(uint32_t id, const Domain& domain, uint32_t* count) {
