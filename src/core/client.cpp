@@ -13,7 +13,7 @@ namespace {
 
 // Defaults of CUPTI 13.0, by CUpti_ActivityAttribute.
 constexpr uint64_t kAttributeDefaults[kAttributeCount] = {
-    3200000, 8388608, 250, 25000, 250, 0, 3, 3, 0, 0, 16777216,
+    3200000, 8388608, 250, 25000, 250, 0, 3, 3, 0, 1, 16777216,
 };
 
 bool singleClient() {
@@ -54,7 +54,6 @@ void begin(Client& client, const CallerObject& object) {
   client.unifiedMemoryOfAll = 0;
   client.launchAttributes = false;
   client.buffers = nullptr;
-  client.perThreadBuffers = false;
   client.flushPeriodMs = 0;
   client.computeCrc = nullptr;
   client.enqueued.clear();
@@ -179,6 +178,7 @@ void Client::applyAttributes() {
                            attributes[CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE_CDP],
                            attributes[CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT],
                            attributes[CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_PRE_ALLOCATE_VALUE]});
+  perThreadBuffers.store(attributes[CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER] != 0);
   // CUPTI 6.5 has no such attribute and leaves the bytes alone.
   clearBuffers.store(attributes[CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER] == 0 && !manual6050);
 }
@@ -201,6 +201,7 @@ ThreadQueue* Client::openQueue(ThreadState& thread, uint32_t g) {
     return nullptr;
   }
   if (thread.queue[index] != nullptr) thread.queue[index]->release(ThreadQueue::kThread);
+  queue->thread = thread.serial;
   thread.queue[index] = queue;
   thread.queueGeneration[index] = g;
   std::lock_guard lock(deliveryMutex);
@@ -215,6 +216,7 @@ ThreadQueue* Client::openQueue(ThreadState& thread, uint32_t g) {
     queues = queue;
   }
   lastQueue = queue;
+  queueOfThread[thread.serial] = queue;
   return queue;
 }
 

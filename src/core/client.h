@@ -104,9 +104,7 @@ struct Client {
   std::atomic<const BufferCallbacks*> buffers{nullptr};
   std::atomic<const Layouts*> layouts{nullptr};  // replaced as a whole, never freed
   uint64_t attributes[kAttributeCount] = {};
-  // Only where it was asked for: a tool that reads buffers in the order of
-  // their addresses has to find a call before the work that it launched.
-  std::atomic<bool> perThreadBuffers{false};
+  std::atomic<bool> perThreadBuffers{true};
   std::atomic<bool> clearBuffers{true};  // those handed back, behind the records
   DeviceBuffers deviceBuffers;
   // Follows `attributes`, which is guarded by deliveryMutex.
@@ -137,10 +135,11 @@ struct Client {
   uint64_t progress = 0;          // buffer callbacks that returned
   ThreadQueue* queues = nullptr;  // in the order of their making: thread ids are reused
   ThreadQueue* lastQueue = nullptr;
-  OpenBuffer open;                 // with one buffer for all threads
-  std::vector<OpenBuffer> spares;  // asked for by two deliveries at once
-  EnqueuedBuffers enqueued;        // instead of buffer callbacks
-  uint64_t nextSample = 0;         // of the environment; ns of the steady clock, 0: none
+  std::unordered_map<uint64_t, ThreadQueue*> queueOfThread;  // by ThreadState::serial
+  OpenBuffer open;                                           // with one buffer for all threads
+  std::vector<OpenBuffer> spares;                            // asked for by two deliveries at once
+  EnqueuedBuffers enqueued;                                  // instead of buffer callbacks
+  uint64_t nextSample = 0;                                   // of the environment; ns of the steady clock, 0: none
   uint64_t dropped = 0;
   std::atomic<bool> wakeRequested{false};
   // The client has none of its buffers with us: the next record asks for one.
@@ -191,10 +190,22 @@ struct Client {
   template <typename Record>
   void append(ThreadState& thread, const Record& record) {
     static_assert(sizeof(Record) % 8 == 0);
-    if (void* room = reserve(thread, sizeof record)) {
-      __builtin_memcpy(room, &record, sizeof record);
-      commit(thread, sizeof record);
+    const uint32_t before = thread.recordOwner != 0 ? sizeof(OwnerTag) : 0;
+    if (auto* room = static_cast<unsigned char*>(reserve(thread, before + sizeof record))) {
+      if (before != 0) {
+        const OwnerTag tag{kOwnerTag, 0, thread.recordOwner};
+        __builtin_memcpy(room, &tag, sizeof tag);
+      }
+      __builtin_memcpy(room + before, &record, sizeof record);
+      commit(thread, before + sizeof record);
     }
+  }
+
+  // Makes this thread's queue, so that records of work which it launches have
+  // somewhere to go.
+  void haveQueue(ThreadState& thread) {
+    const uint32_t g = generation.load(std::memory_order_relaxed);
+    if (thread.queue[index] == nullptr || thread.queueGeneration[index] != g) openQueue(thread, g);
   }
 
  private:

@@ -12,15 +12,10 @@
 #include <utility>
 
 #include "core/core.h"
+#include "core/pass.h"
 
 namespace sonde::core {
 namespace {
-
-// Without buffer callbacks records wait for a client that registers later, up
-// to this many chunks a thread.
-constexpr uint32_t kUnregisteredChunks = 64;
-// No record is smaller.
-constexpr size_t kSmallestRecord = 24;
 
 std::chrono::milliseconds flushWait() {
   static const int milliseconds = [] {
@@ -30,204 +25,8 @@ std::chrono::milliseconds flushWait() {
   return std::chrono::milliseconds(milliseconds);
 }
 
-void reportOverhead(Client& client, ThreadState& thread, CUpti_ActivityOverheadKind kind, uint64_t start) {
-  if ((client.kinds.load(std::memory_order_relaxed) & kindBit(CUPTI_ACTIVITY_KIND_OVERHEAD)) == 0) return;
-  CUpti_ActivityOverhead3 record{};
-  record.kind = CUPTI_ACTIVITY_KIND_OVERHEAD;
-  record.overheadKind = kind;
-  record.objectKind = CUPTI_ACTIVITY_OBJECT_THREAD;
-  record.objectId.pt.processId = processId();
-  record.objectId.pt.threadId = threadIdFor(client, thread);
-  record.start = client.toClientTime(start);
-  record.end = client.toClientTime(now());
-  client.append(thread, record);
-}
-
 // Left behind by forks; kept where a leak checker finds them.
 ThreadQueue* queuesOfParents = nullptr;
-
-// One pass over a client's queues. The lock is held except around client code.
-class Pass {
- public:
-  Pass(Client& client, std::unique_lock<std::mutex>& lock, bool everything)
-      : client_(client), lock_(lock), everything_(everything), epoch_(client.epoch) {}
-
-  // Asks for a buffer that the next records go to.
-  void prepare() {
-    client_.needsBuffer.store(false, std::memory_order_relaxed);
-    const BufferCallbacks* callbacks = client_.buffers.load(std::memory_order_acquire);
-    OpenBuffer fresh;
-    if (callbacks == nullptr || !request(*callbacks, &fresh)) return;
-    if (fresh.data != nullptr && fresh.size != 0) {
-      client_.spares.push_back(fresh);
-      return;
-    }
-    // Refused: that costs the oldest record, and the next one asks again.
-    for (ThreadQueue* queue = client_.queues; queue != nullptr; queue = queue->next) {
-      if (queue->records.peek() == nullptr) continue;
-      dropOldest(*queue);
-      break;
-    }
-    client_.needsBuffer.store(true, std::memory_order_relaxed);
-  }
-
-  // The client has no buffer out: the next record will ask.
-  void noteNeed() {
-    bool out = client_.open.data != nullptr || !client_.spares.empty();
-    for (ThreadQueue* queue = client_.queues; queue != nullptr && !out; queue = queue->next) {
-      out = queue->open.data != nullptr;
-    }
-    client_.needsBuffer.store(!out && client_.buffers.load(std::memory_order_relaxed) != nullptr,
-                              std::memory_order_relaxed);
-  }
-
-  void run() {
-    // Tools find the call before the work that it launched.
-    if (!runOver(false) || !runOver(true)) return;
-    if (everything_ && !complete(client_.open)) return;
-    while (everything_ && !client_.spares.empty()) {
-      OpenBuffer spare = client_.spares.back();
-      client_.spares.pop_back();
-      if (!complete(spare)) return;
-    }
-    removeFinished();
-  }
-
- private:
-  bool runOver(bool ofDevice) {
-    for (ThreadQueue* queue = client_.queues; queue != nullptr; queue = queue->next) {
-      if (queue->ofDevice.load(std::memory_order_relaxed) != ofDevice) continue;
-      ++queue->pins;
-      const bool alive = drain(*queue) && (!everything_ || complete(queue->open)) &&
-                         (!queue->threadGone() || queue->records.peek() != nullptr || complete(queue->open));
-      if (!alive) return false;
-      --queue->pins;
-    }
-    return true;
-  }
-
-  // Each returns false when the client ended meanwhile: touch nothing then.
-  bool drain(ThreadQueue& queue) {
-    client_.dropped += queue.lost.exchange(0, std::memory_order_relaxed);
-    const RecordQueue::Mark mark = queue.records.end();
-    while (!queue.records.reached(mark)) {
-      const void* record = queue.records.peek();
-      if (record == nullptr) break;
-      OpenBuffer& buffer = client_.perThreadBuffers.load(std::memory_order_relaxed) ? queue.open : client_.open;
-      if (buffer.data == nullptr) {
-        const BufferCallbacks* callbacks = client_.buffers.load(std::memory_order_acquire);
-        if (callbacks == nullptr) {
-          if (client_.enqueued.used()) {
-            if (!client_.enqueued.put(record, *client_.layouts.load(std::memory_order_acquire))) ++client_.dropped;
-            uint32_t kind;
-            std::memcpy(&kind, record, sizeof kind);
-            queue.records.pop(newestSize(kind));
-            continue;
-          }
-          if (queue.records.chunks() <= kUnregisteredChunks) break;
-          dropOldest(queue);
-          continue;
-        }
-        OpenBuffer fresh;
-        if (!request(*callbacks, &fresh)) return false;
-        if (fresh.data == nullptr || fresh.size == 0) {
-          dropOldest(queue);
-        } else if (buffer.data != nullptr) {
-          client_.spares.push_back(fresh);
-        } else {
-          buffer = fresh;
-        }
-        continue;
-      }
-      uint32_t kind;
-      std::memcpy(&kind, record, sizeof kind);
-      const Layouts& layouts = *client_.layouts.load(std::memory_order_acquire);
-      const uint32_t size = recordSize(kind, layouts);
-      if (size > buffer.size - buffer.used) {
-        const bool tooSmall = buffer.records == 0;
-        if (!complete(buffer)) return false;
-        if (tooSmall) dropOldest(queue);
-        continue;
-      }
-      convertRecord(record, layouts, buffer.data + buffer.used);
-      queue.records.pop(newestSize(kind));
-      buffer.used += size;
-      ++buffer.records;
-      const bool full = buffer.records == buffer.maxRecords || buffer.size - buffer.used < kSmallestRecord;
-      if (full && !complete(buffer)) return false;
-    }
-    return true;
-  }
-
-  void dropOldest(ThreadQueue& queue) {
-    const void* record = queue.records.peek();
-    if (record == nullptr) return;
-    uint32_t kind;
-    std::memcpy(&kind, record, sizeof kind);
-    queue.records.pop(newestSize(kind));
-    ++client_.dropped;
-  }
-
-  bool request(const BufferCallbacks& callbacks, OpenBuffer* fresh) {
-    if (!client_.spares.empty()) {
-      *fresh = client_.spares.back();
-      client_.spares.pop_back();
-      return true;
-    }
-    lock_.unlock();
-    ThreadState& thread = threadState();
-    const uint64_t start = now();
-    // A client may set nothing at all: that is a refusal.
-    thread.inClient[client_.index].fetch_add(1);
-    callbacks.request(&fresh->data, &fresh->size, &fresh->maxRecords);
-    thread.inClient[client_.index].fetch_sub(1);
-    reportOverhead(client_, thread, CUPTI_ACTIVITY_OVERHEAD_ACTIVITY_BUFFER_REQUEST, start);
-    lock_.lock();
-    ++client_.progress;
-    if (client_.epoch == epoch_) return true;
-    // The client ended meanwhile and will hear no more of this buffer.
-    return false;
-  }
-
-  bool complete(OpenBuffer& buffer) {
-    if (buffer.data == nullptr) return true;
-    const OpenBuffer full = std::exchange(buffer, OpenBuffer{});
-    const BufferCallbacks* callbacks = client_.buffers.load(std::memory_order_acquire);
-    if (callbacks == nullptr) return true;
-    lock_.unlock();
-    ThreadState& thread = threadState();
-    if (client_.clearBuffers.load(std::memory_order_relaxed)) {
-      std::memset(full.data + full.used, 0, full.size - full.used);
-    }
-    thread.inClient[client_.index].fetch_add(1);
-    callbacks->complete(nullptr, 0, full.data, full.size, full.used);
-    thread.inClient[client_.index].fetch_sub(1);
-    lock_.lock();
-    ++client_.progress;
-    return client_.epoch == epoch_;
-  }
-
-  void removeFinished() {
-    ThreadQueue* last = nullptr;
-    for (ThreadQueue** link = &client_.queues; *link != nullptr;) {
-      ThreadQueue* queue = *link;
-      if (queue->pins == 0 && queue->open.data == nullptr && queue->threadGone() && queue->records.peek() == nullptr) {
-        client_.dropped += queue->lost.exchange(0, std::memory_order_relaxed);
-        *link = queue->next;
-        queue->release(ThreadQueue::kClient);
-      } else {
-        last = queue;
-        link = &queue->next;
-      }
-    }
-    client_.lastQueue = last;
-  }
-
-  Client& client_;
-  std::unique_lock<std::mutex>& lock_;
-  const bool everything_;
-  const uint32_t epoch_;
-};
 
 // -------------------------------------------------------- delivery thread --
 
@@ -473,6 +272,7 @@ void discardQueues(Client& client) {
     queue->release(ThreadQueue::kClient);
   }
   client.lastQueue = nullptr;
+  client.queueOfThread.clear();
   client.open = {};
   client.spares.clear();
   client.enqueued.clear();
@@ -512,6 +312,7 @@ void restartDeliveryInChild() {
       queuesOfParents = client.queues;
     }
     client.queues = client.lastQueue = nullptr;
+    client.queueOfThread.clear();
     client.open = {};
     client.spares.clear();
     client.enqueued.clear();

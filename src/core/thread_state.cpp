@@ -9,6 +9,9 @@
 #include <mutex>
 #include <thread>
 
+#include "core/client.h"
+#include "core/delivery.h"
+
 namespace sonde::core {
 
 thread_local ThreadState* tlsThreadState __attribute__((tls_model("initial-exec"))) = nullptr;
@@ -23,7 +26,11 @@ ThreadState* registry = nullptr;
 
 void destroy(ThreadState* state) {
   for (uint32_t i = 0; i < kMaxClients; ++i) {
-    if (state->queue[i] != nullptr) state->queue[i]->release(ThreadQueue::kThread);
+    if (state->queue[i] == nullptr) continue;
+    state->queue[i]->release(ThreadQueue::kThread);
+    // The buffer of a thread is handed over when the thread has ended.
+    Client& client = clients()[i];
+    if (client.inUse() && client.perThreadBuffers.load() && client.buffers.load() != nullptr) wakeDelivery(client);
   }
   while (CallFrame* frame = state->freeFrames) {
     state->freeFrames = frame->below;
@@ -65,7 +72,9 @@ pthread_key_t threadKey() {
 }  // namespace
 
 ThreadState* createThreadState() {
+  static std::atomic<uint64_t> nextSerial{1};
   auto* state = new ThreadState;
+  state->serial = nextSerial.fetch_add(1, std::memory_order_relaxed);
   state->pthreadId = static_cast<uint32_t>(pthread_self());
   state->systemId = static_cast<uint32_t>(syscall(SYS_gettid));
   {

@@ -21,13 +21,32 @@ inline constexpr uint32_t kMaxClients = 16;
 struct OpenBuffer {
   uint8_t* data = nullptr;
   size_t size = 0, used = 0, maxRecords = 0, records = 0;
+
+  // Nothing more may or can go into it.
+  bool full() const {
+    constexpr size_t kSmallestRecord = 24;
+    return data != nullptr && ((maxRecords != 0 && records >= maxRecords) || size - used < kSmallestRecord);
+  }
 };
+
+// Stands before a record of device work in the queue of the thread that made it
+// when it belongs in the buffer of the thread that launched the work.
+struct OwnerTag {
+  uint32_t kind;  // kOwnerTag
+  uint32_t reserved;
+  uint64_t thread;  // ThreadState::serial
+};
+inline constexpr uint32_t kOwnerTag = 0x7fff0001;
 
 // The records of one thread for one client. Belongs to two owners, the thread
 // (which writes) and the client (which reads); the last one out frees it.
 struct ThreadQueue {
   RecordQueue records;
+  uint64_t thread = 0;                // ThreadState::serial
   OpenBuffer open;                    // reader's: with per-thread buffers
+  std::vector<unsigned char> staged;  // reader's: records of work that this thread launched, for the pass under way
+  RecordQueue::Mark mark{};           // reader's: with `marked`, where the pass under way ends
+  bool marked = false;                // reader's
   ThreadQueue* next = nullptr;        // reader's: the client's list
   uint32_t pins = 0;                  // reader's: deliveries that will come back to it
   std::atomic<bool> ofDevice{false};  // holds records of device work: delivered after those of calls
@@ -66,6 +85,9 @@ struct ThreadState {
   uint32_t queueGeneration[kMaxClients] = {};
   // Clients that record the runtime call which this thread is in.
   uint32_t runtimeRecorded = 0;
+  uint64_t serial = 0;  // unlike ids, never used again
+  // While a record of work that another thread launched is appended: its serial.
+  uint64_t recordOwner = 0;
   uint32_t pthreadId = 0;  // low 32 bits of pthread_self
   uint32_t systemId = 0;   // gettid
   // Stack of external ids per client; the generation says whose.

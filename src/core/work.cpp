@@ -136,6 +136,19 @@ bool hasRoom(uint64_t word) {
   constexpr uint64_t kLow = kWantedMask / 3;
   return ((word ^ word >> 1) & kLow) != 0;
 }
+
+// With a buffer for each thread, records of work go to that of the thread which
+// launched it.
+void noteLauncher(SondeWork& work, uint64_t word) {
+  if (work.size < offsetof(SondeWork, listenerWord3) + sizeof work.listenerWord3) return;
+  ThreadState& thread = threadState();
+  work.listenerWord3 = thread.serial;
+  for (uint32_t i = 0; i < kMaxClients; ++i) {
+    const bool wanted = (word >> (2 * i) & 3) != 0 || (work.listenerWord2 >> (4 * i) & 15) != 0;
+    if (wanted && clients()[i].perThreadBuffers.load(std::memory_order_relaxed)) clients()[i].haveQueue(thread);
+  }
+}
+
 }  // namespace
 
 void workEnqueued(void*, SondeWork* work) {
@@ -144,6 +157,7 @@ void workEnqueued(void*, SondeWork* work) {
     work->listenerWord2 = sourceLevelWanted(*work);
     work->countInstructions = work->listenerWord2 != 0;
   }
+  if ((word & kWantedMask) != 0 || work->listenerWord2 != 0) noteLauncher(*work, word);
   if (hasRoom(word)) {
     const uint64_t number = nextNumber.fetch_add(1, std::memory_order_relaxed) % kNumberMask + 1;
     word |= number << kNumberShift;
@@ -166,7 +180,10 @@ void workCompleted(void*, const SondeWork* work) {
   const bool noted = work->size >= offsetof(SondeWork, listenerWord) + sizeof work->listenerWord &&
                      (work->listenerWord & kDecided) != 0;
   const uint64_t word = noted ? work->listenerWord & ~kDecided : decide(*work, false);
-  const bool sourceLevel = noted && work->size >= sizeof *work && work->instructionCount != 0;
+  const bool sourceLevel = noted &&
+                           work->size >= offsetof(SondeWork, instructionCount) + sizeof work->instructionCount &&
+                           work->instructionCount != 0;
+  const bool knowsLauncher = noted && work->size >= offsetof(SondeWork, listenerWord3) + sizeof work->listenerWord3;
   const uint64_t instructions = sourceLevel ? work->listenerWord2 : 0;
   if ((word & kWantedMask) == 0 && instructions == 0) return;
   if (noted && word >> kNumberShift != 0 && !platformKeepsPending()) {
@@ -181,6 +198,12 @@ void workCompleted(void*, const SondeWork* work) {
     const auto kinds = static_cast<uint32_t>(instructions >> (4 * i) & 15);
     Client& client = clients()[i];
     if ((how == kUnwanted && kinds == 0) || !client.inUse()) continue;
+    const bool perThread = knowsLauncher && client.perThreadBuffers.load(std::memory_order_relaxed);
+    const uint64_t owner = perThread && work->listenerWord3 != thread.serial ? work->listenerWord3 : 0;
+    // Known to whoever sees the record.
+    client.haveQueue(thread);
+    if (ThreadQueue* queue = thread.queue[i]) queue->ofDevice.store(true, std::memory_order_release);
+    thread.recordOwner = owner;
     if (how == kUnwanted) {
       // The kernel itself is not recorded.
     } else if (how == kUntimed) {
@@ -189,12 +212,14 @@ void workCompleted(void*, const SondeWork* work) {
       append(thread, client, untimed, false);
     } else {
       append(thread, client, *work, how == kAsKernel);
+      thread.recordOwner = 0;  // client code may run now
       if (client.needsBuffer.load(std::memory_order_relaxed)) [[unlikely]]
         offerBuffer(client, thread);
       if (noted) returnRoom(client, *work);
     }
+    thread.recordOwner = owner;
     if (kinds != 0) appendSourceLevel(thread, client, *work, kinds);
-    if (ThreadQueue* queue = thread.queue[i]) queue->ofDevice.store(true, std::memory_order_relaxed);
+    thread.recordOwner = 0;
   }
 }
 

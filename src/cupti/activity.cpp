@@ -37,6 +37,7 @@ CUptiResult registerCallbacks(Client* client, CUpti_BuffersCallbackRequestFunc r
     client->layouts.store(chosen);
     client->attributes[CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE] = 4194304;
     client->attributes[CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT] = 4;
+    client->attributes[CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER] = 0;
     client->applyAttributes();
   }
   const BufferCallbacks* now = client->buffers.load();

@@ -87,7 +87,6 @@ CUptiResult CUPTIAPI cuptiActivitySetAttribute(CUpti_ActivityAttribute attr, siz
   std::memcpy(&number, value, attributeSize(attr));
   std::lock_guard lock(client->deliveryMutex);
   client->attributes[attr] = number;
-  if (attr == CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER) client->perThreadBuffers.store(number != 0);
   client->applyAttributes();
   return CUPTI_SUCCESS;
 }

@@ -237,6 +237,8 @@ typedef struct SondeWork {
   const SondeInstructionCount* instructions;
   uint64_t instructionCount;
   uint64_t completed; /* a kernel and all that it launched; 0: at its end */
+  /* As listenerWord. */
+  uint64_t listenerWord3;
 } SondeWork;
 
 /* A block that waits for kernels it launched gave up its place, or has it again. */

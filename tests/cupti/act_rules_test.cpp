@@ -212,7 +212,7 @@ TEST_F(ActivityRules, ACT_098_GetAttributeDefaults) {
   uint8_t room[32] = {};
   ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityGetAttribute(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, &size, room));
   EXPECT_EQ(1u, size);
-  EXPECT_EQ(0, room[0]);  // 13.0 has 1; docs/COMPATIBILITY.md
+  EXPECT_EQ(1, room[0]);
   size = 1;
   ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityGetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &flag));
   EXPECT_EQ(0, flag);

@@ -359,30 +359,6 @@ TEST_F(ActivityBuffers, ACT_110_DroppedCountNeedsAPlace) {
   EXPECT_EQ(CUPTI_ERROR_INVALID_PARAMETER, cuptiActivityGetNumDroppedRecords(nullptr, 0, nullptr));
 }
 
-// Tools that read buffers by address (PyTorch's) have to find calls before the
-// work that they launched: threads share a buffer unless the tool asked.
-TEST_F(ActivityBuffers, OneThreadOneBufferOnlyWhereTheAttributeWasSet) {
-  auto both = [] {
-    makeCalls(2);
-    std::thread([] { makeCalls(3); }).join();
-  };
-  both();
-  collector_.flush();
-  EXPECT_EQ(1u, collector_.recordsPerBuffer().size());
-  EXPECT_EQ(5u, collector_.recordsPerBuffer().back());
-  uint8_t on = 1, off = 0;
-  size_t size = sizeof on;
-  ASSERT_EQ(CUPTI_SUCCESS, cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, &size, &on));
-  both();
-  collector_.flush();
-  EXPECT_EQ(3u, collector_.recordsPerBuffer().size());
-  ASSERT_EQ(CUPTI_SUCCESS, cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, &size, &off));
-  both();
-  collector_.flush();
-  EXPECT_EQ(4u, collector_.recordsPerBuffer().size());
-  EXPECT_EQ(5u, collector_.recordsPerBuffer().back());
-}
-
 TEST_F(ActivityBuffers, FlushPeriodDeliversWithoutAFlush) {
   makeCalls(3);
   ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityFlushPeriod(5));

@@ -12,20 +12,25 @@
 namespace {
 
 std::atomic<uint32_t> records[CUPTI_ACTIVITY_KIND_COUNT];
-std::atomic<uint32_t> bytes{0}, callbacks{0};
+std::atomic<uint32_t> bytes{0}, callbacks{0}, buffers{0};
 std::atomic<bool> refuse{false};
 CUpti_SubscriberHandle subscriber;
+
+std::atomic<uint32_t> untouched{0};  // bytes behind the records that came back as they were given
 
 void CUPTIAPI requested(uint8_t** buffer, size_t* size, size_t* maxRecords) {
   *size = refuse ? 0 : 8192;
   *buffer = refuse ? nullptr : static_cast<uint8_t*>(std::malloc(8192));
+  if (*buffer != nullptr) std::memset(*buffer, 0xee, 8192);
   *maxRecords = 0;
 }
 
-void CUPTIAPI completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
+void CUPTIAPI completed(CUcontext, uint32_t, uint8_t* buffer, size_t size, size_t valid) {
+  for (size_t i = valid; i < size; ++i) untouched += buffer[i] == 0xee;
   CUpti_Activity* record = nullptr;
   while (cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) records[record->kind].fetch_add(1);
   bytes.fetch_add(static_cast<uint32_t>(valid));
+  buffers.fetch_add(1);
   std::free(buffer);
 }
 
@@ -72,6 +77,14 @@ PLUGIN uint32_t pluginDropped() {
   return static_cast<uint32_t>(dropped);
 }
 PLUGIN uint32_t pluginRecords(uint32_t kind) { return records[kind].load(); }
+PLUGIN uint32_t pluginAttribute(uint32_t attribute) {
+  uint64_t value = 0;
+  size_t size = sizeof value;
+  volatile int result = cuptiActivityGetAttribute(static_cast<CUpti_ActivityAttribute>(attribute), &size, &value);
+  return result == CUPTI_SUCCESS ? static_cast<uint32_t>(value) : UINT32_MAX;
+}
+PLUGIN uint32_t pluginUntouched() { return untouched.load(); }
+PLUGIN uint32_t pluginBuffers() { return buffers.load(); }
 PLUGIN uint32_t pluginBytes() { return bytes.load(); }
 PLUGIN uint32_t pluginCallbacks() { return callbacks.load(); }
 PLUGIN void pluginRefuse(int on) { refuse = on != 0; }

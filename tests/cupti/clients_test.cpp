@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstring>
 #include <thread>
+#include <vector>
 
 #include "core/fake_driver.h"
 #include "cupti/collector.h"
@@ -143,6 +144,59 @@ TEST_F(Clients, LayoutsBelongToTheClient) {
   const auto records = collector_.flush();
   ASSERT_EQ(3u, records.size());
   EXPECT_EQ(sizeof(CUpti_ActivityKernel10), records[0].words.size() * 8);
+  EXPECT_EQ(0, old.call("pluginFinalize"));
+}
+
+// 6.5 knows no buffers of single threads, and has other defaults.
+TEST_F(Clients, AClientOf65HasItsAttributesAndSharedBuffers) {
+  Plugin old(PLUGIN_6050);
+  ASSERT_EQ(0, old.call("pluginStart", kRuntime));
+  ASSERT_EQ(0, a_.call("pluginStart", kRuntime));
+  const auto attribute = [](Plugin& plugin, CUpti_ActivityAttribute which) {
+    return plugin.call("pluginAttribute", static_cast<uint32_t>(which));
+  };
+  EXPECT_EQ(0, attribute(old, CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER));
+  EXPECT_EQ(1, attribute(a_, CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER));
+  EXPECT_EQ(4194304, attribute(old, CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE));  // ACT-019
+  EXPECT_EQ(3200000, attribute(a_, CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE));
+  EXPECT_EQ(4, attribute(old, CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT));  // ACT-026
+  EXPECT_EQ(250, attribute(a_, CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT));
+  EXPECT_EQ(8388608, attribute(old, CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE_CDP));  // ACT-023
+  EXPECT_EQ(8388608, attribute(a_, CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE_CDP));
+  EXPECT_EQ(0, old.call("pluginFlush"));
+  EXPECT_EQ(0, a_.call("pluginFlush"));
+  // Two threads that both live until the flush.
+  const int oldBuffers = old.call("pluginBuffers"), newBuffers = a_.call("pluginBuffers");
+  std::atomic<int> called{0};
+  std::atomic<bool> go{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t) {
+    threads.emplace_back([&] {
+      work(3, 0);
+      ++called;
+      while (!go) std::this_thread::yield();
+    });
+  }
+  while (called < 2) std::this_thread::yield();
+  EXPECT_EQ(0, old.call("pluginFlush"));
+  EXPECT_EQ(0, a_.call("pluginFlush"));
+  EXPECT_EQ(oldBuffers + 1, old.call("pluginBuffers"));
+  EXPECT_EQ(newBuffers + 2, a_.call("pluginBuffers"));
+  go = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(0, old.call("pluginFinalize"));
+}
+
+TEST_F(Clients, AClientOf65FindsItsBytesBehindTheRecords) {
+  Plugin old(PLUGIN_6050);
+  ASSERT_EQ(0, old.call("pluginStart", kRuntime));
+  ASSERT_EQ(0, a_.call("pluginStart", kRuntime));
+  const int oldBytes = old.call("pluginUntouched"), newBytes = a_.call("pluginUntouched");
+  work(3, 0);
+  EXPECT_EQ(0, old.call("pluginFlush"));
+  EXPECT_EQ(0, a_.call("pluginFlush"));
+  EXPECT_EQ(oldBytes + 8192 - 3 * static_cast<int>(sizeof(CUpti_ActivityAPI)), old.call("pluginUntouched"));
+  EXPECT_EQ(newBytes, a_.call("pluginUntouched"));
   EXPECT_EQ(0, old.call("pluginFinalize"));
 }
 

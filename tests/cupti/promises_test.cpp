@@ -83,12 +83,61 @@ class Promises : public ::testing::Test {
   Collector& collector_ = Collector::instance();
 };
 
-TEST_F(Promises, ThirtyTwoThreadsLoseNothing) {
+// With a buffer for each thread, and with one for all.
+class Storms : public Promises, public ::testing::WithParamInterface<bool> {
+ protected:
+  void SetUp() override {
+    Promises::SetUp();
+    uint8_t perThread = GetParam();
+    size_t size = sizeof perThread;
+    ASSERT_EQ(CUPTI_SUCCESS,
+              cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, &size, &perThread));
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Buffers, Storms, ::testing::Bool(), [](const ::testing::TestParamInfo<bool>& mode) {
+  return mode.param ? "OfEachThread" : "OfAllThreads";
+});
+
+TEST_P(Storms, ThirtyTwoThreadsLoseNothing) {
   EXPECT_EQ(32u * 2000, storm(32, 2000));
   EXPECT_EQ(0u, dropped());
 }
 
-TEST_F(Promises, EveryThirdBufferRefused) {
+// Kernels are made and done by other threads than those that launch them.
+TEST_P(Storms, EachKernelOnceWithItsCall) {
+  ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
+  SondeHandle context = fake::createContext();
+  std::atomic<bool> stop{false};
+  std::thread flusher([&] {
+    while (!stop) EXPECT_EQ(CUPTI_SUCCESS, cuptiActivityFlushAll(0));
+  });
+  std::vector<std::thread> workers;
+  for (int t = 0; t < 32; ++t) {
+    workers.emplace_back([&] {
+      for (int i = 0; i < 300; ++i) {
+        fake::call(SONDE_DOMAIN_RUNTIME, kMalloc, 0, [&] { fake::enqueue(context, nullptr, SONDE_WORK_KERNEL); });
+      }
+    });
+  }
+  for (std::thread& worker : workers) worker.join();
+  fake::waitWork();
+  stop = true;
+  flusher.join();
+  std::map<uint32_t, int> calls, kernels;
+  for (const auto& record : collector_.flush()) {
+    if (record.kind() == CUPTI_ACTIVITY_KIND_RUNTIME) ++calls[record.as<CUpti_ActivityAPI>().correlationId];
+    if (record.kind() == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
+      ++kernels[record.as<CUpti_ActivityKernel10>().correlationId];
+    }
+  }
+  EXPECT_EQ(32u * 300, calls.size());
+  EXPECT_EQ(calls, kernels);  // each once
+  for (const auto& [id, times] : calls) EXPECT_EQ(1, times) << id;
+  EXPECT_EQ(0u, dropped());
+  fake::destroyContext(context);
+}
+
+TEST_P(Storms, EveryThirdBufferRefused) {
   std::atomic<uint32_t> requests{0};
   collector_.onRequest = [&](uint8_t** buffer, size_t* size, size_t* max) {
     if (++requests % 3 == 0) return;
@@ -102,7 +151,7 @@ TEST_F(Promises, EveryThirdBufferRefused) {
   EXPECT_GT(delivered, 0u);
 }
 
-TEST_F(Promises, TinyUnalignedAndLimitedBuffers) {
+TEST_P(Storms, TinyUnalignedAndLimitedBuffers) {
   std::atomic<uint32_t> requests{0};
   // What malloc gave stands before the address that is handed out.
   collector_.onRequest = [&](uint8_t** buffer, size_t* size, size_t* max) {
@@ -123,14 +172,14 @@ TEST_F(Promises, TinyUnalignedAndLimitedBuffers) {
   EXPECT_EQ(8u * 2000, delivered + dropped());
 }
 
-TEST_F(Promises, ASlowClientGetsEverything) {
+TEST_P(Storms, ASlowClientGetsEverything) {
   collector_.bufferSize = 4096;
   collector_.onComplete = [](uint8_t*, size_t, size_t) { std::this_thread::sleep_for(std::chrono::milliseconds(1)); };
   EXPECT_EQ(4u * 2000, storm(4, 2000));
   EXPECT_EQ(0u, dropped());
 }
 
-TEST_F(Promises, ThreadsThatEndEarlyLeaveTheirRecords) {
+TEST_P(Storms, ThreadsThatEndEarlyLeaveTheirRecords) {
   for (int i = 0; i < 200; ++i) std::thread([] { fake::call(SONDE_DOMAIN_RUNTIME, kMalloc); }).join();
   EXPECT_EQ(200u, check());
 }
