@@ -80,7 +80,7 @@ CUptiResult correlate(CUpti_GetSassToSourceCorrelationParams& p) {
                 static_cast<unsigned long long>(p.pcOffset), p.functionName, function->body.size());
   }
   const auto frames = sonde::ptx::SourceMap(*module).frames(*function, function->body[p.pcOffset / kInstructionBytes]);
-  if (frames.empty() || frames[0].file.empty()) {
+  if (frames.empty() || frames[0].file.empty() || frames[0].line == 0) {
     return fail(CUPTI_ERROR_NOT_SUPPORTED, "the instruction has no line information; -lineinfo adds it");
   }
   const std::string_view path = frames[0].file;

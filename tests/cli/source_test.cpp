@@ -61,7 +61,7 @@ TEST_F(Source, AnnotatedText) {
   EXPECT_TRUE(std::regex_search(
       o.out,
       std::regex(
-          R"(Source Lines by Cost[^\n]*\n[^\n]*Source\n +71\.4% +16 +50\.0% +64 \(8\) +sourced\.cu:5  a\[i \* 8\])")))
+          R"(Source Lines by Cost[^\n]*\n(?: +[A-Z][^\n]*\n| +warps[^\n]*\n)*[^\n]*Source\n +71\.4% +16 +50\.0% +64 \(8\) +sourced\.cu:5  a\[i \* 8\])")))
       << o.out;
   EXPECT_TRUE(std::regex_search(o.out, std::regex(R"(\n +10\.7% +12 +83\.3% +100\.0% +4    if \(i % 2 == 0\)\n)")))
       << o.out;
@@ -95,6 +95,42 @@ TEST_F(Source, CodeWithoutLinesIsShownAsPtx) {
   EXPECT_THAT(o.err, HasSubstr("-lineinfo"));
 }
 
+// Code of line 0 and code before the first line are of no line, and stand in the function's own file.
+TEST_F(Source, CodeOfNoLine) {
+  Outcome o = sonde({"source", "-q", "--csv", SOURCED, "gaps"});
+  EXPECT_EQ(o.status, 0) << o.err;
+  EXPECT_EQ(o.out,
+            "File,Line,Cost (%),Executed,Thread Efficiency (%),Branches,Diverged,Global Transactions,Ideal,Shared "
+            "Transactions,Ideal Shared,Function\n"
+            "kernels/part.h,3,54.5,2,100.0,0,0,4,4,0,0,gaps\n"
+            "kernels/sourced.cu,,27.3,3,100.0,0,0,0,0,0,0,gaps\n"
+            "kernels/sourced.cu,20,9.1,1,100.0,0,0,0,0,0,0,gaps\n"
+            "kernels/sourced.cu,22,9.1,1,100.0,0,0,0,0,0,0,gaps\n");
+  o = sonde({"source", "-o", folder_ + "/gaps.html", SOURCED, "gaps"});
+  EXPECT_EQ(o.status, 0) << o.err;
+  EXPECT_TRUE(std::regex_search(o.out, std::regex(R"(\n +27\.3% +3 +100\.0% +\(no line\) in gaps\n)"))) << o.out;
+  EXPECT_TRUE(std::regex_search(o.out, std::regex(R"(\n +27\.3% +3 +100\.0% +-  \(no line\) in gaps\n)"))) << o.out;
+  EXPECT_THAT(o.out, Not(HasSubstr(":0 ")));
+  EXPECT_THAT(o.err, Not(HasSubstr("shown as PTX")));
+  const std::string html = read("gaps.html");
+  EXPECT_THAT(html, HasSubstr("(no line)"));
+  EXPECT_THAT(html, HasSubstr("id='f1l0'"));
+  EXPECT_THAT(html, HasSubstr("href='#f1l0'"));
+}
+
+TEST_F(Source, WhatCostsMoreThanItHasTo) {
+  const Outcome o = sonde({"source", "-q", SOURCED, "lines-only"});
+  EXPECT_EQ(o.status, 0) << o.err;
+  // 56 of 64 transactions, and half of 16 warp instructions, of a cost of 112.
+  EXPECT_TRUE(std::regex_search(
+      o.out,
+      std::regex(R"(Cost Above the Ideal\n +50\.0%  sourced\.cu:5  64 transactions with global memory where 8 would )"
+                 R"(do \(8\.0x\)[^\n]*\n +7\.1%  sourced\.cu:5  50\.0% of the warps' threads)")))
+      << o.out;
+  const Outcome plain = sonde({"source", "-q", "--kernels", "plain", SOURCED});
+  EXPECT_THAT(plain.out, HasSubstr("Nothing that is worth a percent of the cost."));
+}
+
 TEST_F(Source, NvprofsAnalyses) {
   const std::vector<std::string> first = {"run", "-q", "--csv", "--source-level-analysis"};
   const auto run = [&](const std::string& what) {
@@ -116,9 +152,12 @@ TEST_F(Source, NvprofsAnalyses) {
             "kernels/sourced.cu,5,16,256,256,50.0,scale(float*)\n"
             "kernels/sourced.cu,4,12,384,320,83.3,scale(float*)\n"
             "kernels/sourced.cu,7,4,128,128,100.0,scale(float*)\n");
-  const Outcome bad = sonde({"run", "--source-level-analysis", "pc_sampling", SOURCED});
+  Outcome bad = sonde({"run", "--source-level-analysis", "pc_sampling", SOURCED});
   EXPECT_EQ(bad.status, 125);
-  EXPECT_THAT(bad.err, HasSubstr("global_access, shared_access, branch, instruction_execution and all exist"));
+  EXPECT_THAT(bad.err, HasSubstr("no clock that could be sampled"));
+  bad = sonde({"run", "--source-level-analysis", "branches", SOURCED});
+  EXPECT_EQ(bad.status, 125);
+  EXPECT_THAT(bad.err, HasSubstr("there are global_access, shared_access, branch, instruction_execution and all"));
 }
 
 TEST_F(Source, KeptInATraceFile) {
@@ -137,6 +176,18 @@ TEST_F(Source, Mistakes) {
   o = sonde({"source", "--source-dir", folder_ + "/none", SOURCED});
   EXPECT_EQ(o.status, 125);
   EXPECT_THAT(o.err, HasSubstr("there is no such folder"));
+  o = sonde({"source", folder_ + "/no-program"});
+  EXPECT_EQ(o.status, 127);
+  EXPECT_THAT(o.err, HasSubstr("there is no such program"));
+  o = sonde({"source", folder_});
+  EXPECT_EQ(o.status, 126);
+  o = sonde({"source", "true"});
+  EXPECT_EQ(o.status, 0);
+  EXPECT_THAT(o.err, HasSubstr("the application never initialised CUDA"));
+  // The source is not where it was compiled.
+  o = sonde({"source", SOURCED, "lines-only"});
+  EXPECT_EQ(o.status, 0);
+  EXPECT_THAT(o.out, HasSubstr("The file was not found; --source-dir names folders to look in."));
   o = sonde({"source", "--kernels", "nothing", SOURCED});
   EXPECT_EQ(o.status, 0);
   EXPECT_THAT(o.err, HasSubstr("no function matches --kernels"));

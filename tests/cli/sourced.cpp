@@ -6,11 +6,14 @@
 //   line 5   4 with the 16 even threads; a store of 4 bytes a thread, 64 bytes apart: 16 sectors, 2 would do
 //   line 7   1
 //
-// and one of plain, 1 warp, 2 instructions, whose PTX has no lines.
+// and one of plain, 1 warp, 2 instructions, whose PTX has no lines. With the word gaps, one launch of gaps instead,
+// 1 warp: 3 instructions of no line, 1 of line 20, 1 of line 22, and of line 3 of a header 2, one of them a store of a
+// row of words.
 #include <cuda.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 static const char kScale[] = R"(
 .version 6.4
@@ -53,6 +56,35 @@ static const char kPlain[] = R"(
 }
 )";
 
+static const char kGaps[] = R"(
+.version 6.4
+.target sm_35
+.address_size 64
+.file 1 "kernels/sourced.cu"
+.file 2 "kernels/part.h"
+.visible .entry gaps(.param .u64 a)
+{
+    .reg .b32 %i;
+    .reg .b64 %at, %offset;
+    ld.param.u64 %at, [a];
+    .loc 1 20 1
+    mov.u32 %i, %tid.x;
+    .loc 1 0 1
+    cvta.to.global.u64 %at, %at;
+    mul.wide.u32 %offset, %i, 4;
+    .loc 2 3 1, function_name $L__info_string0, inlined_at 1 21 1
+    add.s64 %at, %at, %offset;
+    st.global.u32 [%at], %i;
+    .loc 1 22 1
+    ret;
+}
+.section .debug_str
+{
+$L__info_string0:
+.b8 95,90,49,102,118,0
+}
+)";
+
 #define CHECK(call)                                                                          \
   do {                                                                                       \
     if (const CUresult result = (call); result != CUDA_SUCCESS) {                            \
@@ -61,7 +93,7 @@ static const char kPlain[] = R"(
     }                                                                                        \
   } while (0)
 
-int main(int argc, char**) {
+int main(int argc, char** argv) {
   CHECK(cuInit(0));
   CUdevice device;
   CUcontext context;
@@ -75,6 +107,15 @@ int main(int argc, char**) {
   CHECK(cuModuleGetFunction(&scale, withLines, "_Z5scalePf"));
   CHECK(cuMemAlloc(&a, 128 * 32));
   void* arguments[] = {&a};
+  if (argc > 1 && std::strcmp(argv[1], "gaps") == 0) {
+    CUmodule module;
+    CUfunction gaps;
+    CHECK(cuModuleLoadData(&module, kGaps));
+    CHECK(cuModuleGetFunction(&gaps, module, "gaps"));
+    CHECK(cuLaunchKernel(gaps, 1, 1, 1, 32, 1, 1, 0, nullptr, arguments, nullptr));
+    CHECK(cuCtxSynchronize());
+    return 0;
+  }
   CHECK(cuLaunchKernel(scale, 2, 1, 1, 64, 1, 1, 0, nullptr, arguments, nullptr));
   if (argc == 1) {
     CHECK(cuModuleLoadData(&without, kPlain));

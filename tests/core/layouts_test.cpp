@@ -93,10 +93,26 @@ TEST(Layouts, KernelInEveryVersion) {
   EXPECT_EQ(23u, converted<CUpti_ActivityKernel10>(0).graphNodeId);
 }
 
-TEST(Layouts, GlobalAccessVersionsDisagreeOnEveryField) {
+// A record in one of its forms, and nothing written behind it.
+template <typename Old, typename New>
+Old convertedTo(const New& in, uint32_t kind, uint8_t version) {
+  const Layouts layouts = only(kind, version);
+  EXPECT_EQ(sizeof(Old), recordSize(kind, layouts));
+  unsigned char bytes[sizeof(Old) + 8];
+  std::memset(bytes, 0xee, sizeof bytes);
+  convertRecord(&in, layouts, bytes);
+  for (size_t i = sizeof(Old); i < sizeof bytes; ++i) EXPECT_EQ(0xee, bytes[i]);
+  Old out;
+  std::memcpy(&out, bytes, sizeof out);
+  return out;
+}
+
+TEST(Layouts, GlobalAccessInEveryVersion) {
+  constexpr uint32_t kKind = CUPTI_ACTIVITY_KIND_GLOBAL_ACCESS;
   CUpti_ActivityGlobalAccess3 in;
   std::memset(&in, 0, sizeof in);
   in.kind = CUPTI_ACTIVITY_KIND_GLOBAL_ACCESS;
+  in.flags = static_cast<CUpti_ActivityFlag>(0x304);
   in.sourceLocatorId = 1;
   in.correlationId = 2;
   in.functionId = 3;
@@ -105,19 +121,79 @@ TEST(Layouts, GlobalAccessVersionsDisagreeOnEveryField) {
   in.threadsExecuted = 6;
   in.l2_transactions = 7;
   in.theoreticalL2Transactions = 8;
-  CUpti_ActivityGlobalAccess2 two;
-  convertRecord(&in, only(CUPTI_ACTIVITY_KIND_GLOBAL_ACCESS, 2), &two);
+  const auto one = convertedTo<CUpti_ActivityGlobalAccess>(in, kKind, 1);
+  EXPECT_EQ(CUPTI_ACTIVITY_KIND_GLOBAL_ACCESS, one.kind);
+  EXPECT_EQ(0x304u, static_cast<uint32_t>(one.flags));
+  EXPECT_EQ(1u, one.sourceLocatorId);
+  EXPECT_EQ(2u, one.correlationId);
+  EXPECT_EQ(4u, one.executed);
+  EXPECT_EQ(5u, one.pcOffset);
+  EXPECT_EQ(6u, one.threadsExecuted);
+  EXPECT_EQ(7u, one.l2_transactions);
+  const auto two = convertedTo<CUpti_ActivityGlobalAccess2>(in, kKind, 2);
+  EXPECT_EQ(CUPTI_ACTIVITY_KIND_GLOBAL_ACCESS, two.kind);
+  EXPECT_EQ(0x304u, static_cast<uint32_t>(two.flags));
+  EXPECT_EQ(1u, two.sourceLocatorId);
+  EXPECT_EQ(2u, two.correlationId);
   EXPECT_EQ(3u, two.functionId);
+  EXPECT_EQ(4u, two.executed);
   EXPECT_EQ(5u, two.pcOffset);
   EXPECT_EQ(6u, two.threadsExecuted);
   EXPECT_EQ(7u, two.l2_transactions);
   EXPECT_EQ(8u, two.theoreticalL2Transactions);
-  EXPECT_EQ(4u, two.executed);
-  CUpti_ActivityGlobalAccess one;
-  convertRecord(&in, only(CUPTI_ACTIVITY_KIND_GLOBAL_ACCESS, 1), &one);
-  EXPECT_EQ(5u, one.pcOffset);
-  EXPECT_EQ(4u, one.executed);
-  EXPECT_EQ(7u, one.l2_transactions);
+  EXPECT_EQ(0u, two.pad);
+  const auto three = convertedTo<CUpti_ActivityGlobalAccess3>(in, kKind, 0);
+  EXPECT_EQ(0, std::memcmp(&in, &three, sizeof in));
+  // The second and the third have one size, so that only the choice tells them apart.
+  EXPECT_EQ(sizeof two, sizeof three);
+}
+
+TEST(Layouts, BranchInEveryVersion) {
+  constexpr uint32_t kKind = CUPTI_ACTIVITY_KIND_BRANCH;
+  CUpti_ActivityBranch2 in;
+  std::memset(&in, 0, sizeof in);
+  in.kind = CUPTI_ACTIVITY_KIND_BRANCH;
+  in.sourceLocatorId = 1;
+  in.correlationId = 2;
+  in.functionId = 3;
+  in.pcOffset = 4;
+  in.executed = 5;
+  in.diverged = 6;
+  in.threadsExecuted = 7;
+  const auto one = convertedTo<CUpti_ActivityBranch>(in, kKind, 1);
+  EXPECT_EQ(CUPTI_ACTIVITY_KIND_BRANCH, one.kind);
+  EXPECT_EQ(1u, one.sourceLocatorId);
+  EXPECT_EQ(2u, one.correlationId);
+  EXPECT_EQ(4u, one.pcOffset);
+  EXPECT_EQ(5u, one.executed);
+  EXPECT_EQ(6u, one.diverged);
+  EXPECT_EQ(7u, one.threadsExecuted);
+  const auto two = convertedTo<CUpti_ActivityBranch2>(in, kKind, 0);
+  EXPECT_EQ(0, std::memcmp(&in, &two, sizeof in));
+}
+
+// The other records of source lines and of device-side launches have one form, the same since 6.5.
+TEST(Layouts, SourceLevelRecordsOfOneForm) {
+  const struct {
+    uint32_t kind, size;
+  } kForms[] = {{CUPTI_ACTIVITY_KIND_SOURCE_LOCATOR, 24},
+                {CUPTI_ACTIVITY_KIND_SHARED_ACCESS, 56},
+                {CUPTI_ACTIVITY_KIND_INSTRUCTION_EXECUTION, 48},
+                {CUPTI_ACTIVITY_KIND_FUNCTION, 32},
+                {CUPTI_ACTIVITY_KIND_MODULE, 24},
+                {CUPTI_ACTIVITY_KIND_CDP_KERNEL, 144},
+                {CUPTI_ACTIVITY_KIND_PREEMPTION, 40}};
+  for (const auto& f : kForms) {
+    EXPECT_EQ(f.size, newestSize(f.kind)) << kindName(f.kind);
+    EXPECT_EQ(f.size, recordSize(f.kind, layouts6050())) << kindName(f.kind);
+    Layouts layouts;
+    std::string error;
+    EXPECT_TRUE(parseLayouts(std::string(kindName(f.kind)) + "=1", &layouts, &error));
+    EXPECT_FALSE(parseLayouts(std::string(kindName(f.kind)) + "=2", &layouts, &error));
+  }
+  EXPECT_EQ(56u, recordSize(CUPTI_ACTIVITY_KIND_GLOBAL_ACCESS, layouts6050()));
+  EXPECT_EQ(2, layouts6050().version[CUPTI_ACTIVITY_KIND_GLOBAL_ACCESS]);
+  EXPECT_EQ(40u, recordSize(CUPTI_ACTIVITY_KIND_BRANCH, layouts6050()));
 }
 
 TEST(Layouts, ListFromTheEnvironment) {

@@ -23,6 +23,8 @@ constexpr char kText[] = R"(.version 7.0
   add.u32 %r1, %r1, 1;
   .loc 2 7 1
   ret;
+  .loc 1 0 0
+  ret;
 }
 )";
 
@@ -66,7 +68,8 @@ TEST(SourceCorrelation, WhatCannotBeAnswered) {
   };
   EXPECT_EQ(CUPTI_ERROR_INVALID_PARAMETER, cuptiGetSassToSourceCorrelation(nullptr));
   failsWith(CUPTI_ERROR_NOT_SUPPORTED, ask("k", 0), "no line information");
-  failsWith(CUPTI_ERROR_INVALID_PARAMETER, ask("k", 48), "no pcOffset");
+  failsWith(CUPTI_ERROR_NOT_SUPPORTED, ask("k", 48), "no line information");  // line 0
+  failsWith(CUPTI_ERROR_INVALID_PARAMETER, ask("k", 64), "no pcOffset");
   failsWith(CUPTI_ERROR_INVALID_PARAMETER, ask("k", 8), "no pcOffset");
   failsWith(CUPTI_ERROR_INVALID_PARAMETER, ask("other", 0), "no function 'other'");
   failsWith(CUPTI_ERROR_INVALID_PARAMETER, ask(nullptr, 0), "functionName");

@@ -284,6 +284,96 @@ TEST_F(SourceLevel, ACT_073_FormsOfTheClientsGeneration) {
   EXPECT_EQ(32u, b[0].executed);
 }
 
+// Of inlined code the innermost line; of line 0, and before the first .loc, the place in the PTX; of a file without
+// .file as well. The sections of DWARF that compilers add do no harm.
+TEST_F(SourceLevel, LinesOfEverySort) {
+  enable({CUPTI_ACTIVITY_KIND_INSTRUCTION_EXECUTION, CUPTI_ACTIVITY_KIND_SOURCE_LOCATOR, CUPTI_ACTIVITY_KIND_MODULE});
+  const std::string text = R"(.version 7.4
+.target sm_35
+.address_size 64
+.visible .entry k()
+{
+  .reg .b32 %r<2>;
+  mov.u32 %r1, 0;
+  .loc 1 30 1
+  mov.u32 %r1, 1;
+  .loc 2 20 3, function_name $L__info_string0, inlined_at 1 30 1
+  mov.u32 %r1, 2;
+  .loc 2 10 5, function_name $L__info_string0+6, inlined_at 2 20 3
+  mov.u32 %r1, 3;
+  .loc 1 0 0
+  mov.u32 %r1, 4;
+  .loc 3 8 1
+  mov.u32 %r1, 5;
+  .loc 1 30 9
+  ret;
+}
+.file 1 "/src/every.cu"
+.file 2 "/src/sort.cuh"
+.section .debug_abbrev
+{
+.b8 1
+.b8 17
+}
+.section .debug_info
+{
+.b32 8
+.b8 2
+}
+.section .debug_str
+{
+$L__info_string0:
+.b8 95,90,49,102,118,0
+.b8 95,90,49,103,118,0
+}
+)";
+  launch(function(text, "k"), 1, 32, {});
+  std::map<uint32_t, std::pair<std::string, uint32_t>> lines;
+  for (const auto& l : locators()) lines[l.id] = {l.fileName, l.lineNumber};
+  const auto m = of<CUpti_ActivityModule>(CUPTI_ACTIVITY_KIND_MODULE);
+  ASSERT_FALSE(m.empty());
+  const std::string ptx = "module_" + std::to_string(m.back().id) + ".ptx";
+  std::vector<std::pair<std::string, uint32_t>> found;
+  for (const auto& i : instructions()) found.push_back(lines[i.sourceLocatorId]);
+  EXPECT_EQ(found, (std::vector<std::pair<std::string, uint32_t>>{{ptx, 7},
+                                                                  {"/src/every.cu", 30},
+                                                                  {"/src/sort.cuh", 20},
+                                                                  {"/src/sort.cuh", 10},
+                                                                  {ptx, 15},
+                                                                  {ptx, 17},
+                                                                  {"/src/every.cu", 30}}));
+  EXPECT_EQ(6u, lines.size());  // line 30 once
+}
+
+// Run with SONDE_RECORD_LAYOUT="GLOBAL_ACCESS=1,BRANCH=1".
+TEST_F(SourceLevel, FormsOfTheEnvironment) {
+  if (std::getenv("SONDE_RECORD_LAYOUT") == nullptr) GTEST_SKIP() << "SONDE_RECORD_LAYOUT is not set";
+  enable({CUPTI_ACTIVITY_KIND_GLOBAL_ACCESS, CUPTI_ACTIVITY_KIND_BRANCH, CUPTI_ACTIVITY_KIND_SHARED_ACCESS});
+  runBody(address("%r3", 4) + "ld.global.u32 %r6, [%rd3]; mov.u32 %r5, s; ld.shared.u32 %r5, [%r5]; bra.uni L;\nL:",
+          ".shared .align 16 .b8 s[4096];\n");
+  const auto g = of<CUpti_ActivityGlobalAccess>(CUPTI_ACTIVITY_KIND_GLOBAL_ACCESS);
+  ASSERT_EQ(1u, g.size());
+  EXPECT_EQ(4 | kLoad | kCached, static_cast<uint32_t>(g[0].flags));
+  EXPECT_EQ(8u * 16, g[0].pcOffset);
+  EXPECT_EQ(32u, g[0].executed);
+  EXPECT_EQ(1024u, g[0].threadsExecuted);
+  EXPECT_EQ(128u, g[0].l2_transactions);
+  EXPECT_NE(0u, g[0].sourceLocatorId);
+  EXPECT_NE(0u, g[0].correlationId);
+  const auto b = of<CUpti_ActivityBranch>(CUPTI_ACTIVITY_KIND_BRANCH);
+  ASSERT_EQ(1u, b.size());
+  EXPECT_EQ(11u * 16, b[0].pcOffset);
+  EXPECT_EQ(32u, b[0].executed);
+  EXPECT_EQ(0u, b[0].diverged);
+  EXPECT_EQ(1024u, b[0].threadsExecuted);
+  EXPECT_EQ(g[0].correlationId, b[0].correlationId);
+  // A kind that was not named keeps its newest form.
+  const auto s = shared();
+  ASSERT_EQ(1u, s.size());
+  EXPECT_EQ(1024u, s[0].threadsExecuted);
+  EXPECT_EQ(32u, s[0].sharedTransactions);
+}
+
 TEST_F(SourceLevel, KindsOfOneContext) {
   CUPTI_OK(cuptiActivityEnableContext(context, CUPTI_ACTIVITY_KIND_BRANCH));
   runBody("bra.uni L;\nL:");

@@ -113,8 +113,15 @@ bool sourceKindsOf(const std::vector<std::string>& words, std::vector<uint32_t>*
       kinds->push_back(kind);
     }
     if (known) continue;
+    if (word == "pc_sampling") {
+      *error =
+          "--source-level-analysis pc_sampling: the software GPU has no clock that could be sampled; "
+          "instruction_execution counts every instruction";
+      return false;
+    }
     *error = fmt::format(
-        "--source-level-analysis {}: global_access, shared_access, branch, instruction_execution and all exist", word);
+        "--source-level-analysis {}: there are global_access, shared_access, branch, instruction_execution and all",
+        word);
     return false;
   }
   if (!words.empty())

@@ -34,7 +34,7 @@ Table linesTable(const Trace& trace, const Options& options, const char* emptyRe
   std::stable_sort(lines.begin(), lines.end(),
                    [&](const auto& a, const auto& b) { return order(*a.counts) > order(*b.counts); });
   for (const auto& l : lines) {
-    std::vector<Cell> cells = {l.file->name, uint64_t{l.line}};
+    std::vector<Cell> cells = {l.file->name, l.line == 0 ? Cell() : Cell(uint64_t{l.line})};
     fill(*l.counts, cells);
     cells.emplace_back(fmt::format("{}", fmt::join(l.counts->functions, "; ")));
     t.rows.push_back(std::move(cells));

@@ -76,6 +76,13 @@ std::string anchor(const SourceProfile& p, const SourceFile& file, uint32_t line
   return fmt::format("f{}l{}", &file - p.files.data(), line);
 }
 
+std::string link(const SourceProfile& p, const SourceProfile::Line& l) {
+  return fmt::format("<td class='n' style='text-align:left'><a href='#{}'>{}</a></td>", anchor(p, *l.file, l.line),
+                     escaped(l.label()));
+}
+
+std::string ofNoLine(const std::string& function) { return "in " + function; }
+
 void listing(std::string& out, const SourceProfile& p, const SourceFile& file, unsigned context) {
   const uint64_t all = p.total.cost();
   out += fmt::format("<h2>{}</h2>\n", escaped(file.name));
@@ -85,6 +92,9 @@ void listing(std::string& out, const SourceProfile& p, const SourceFile& file, u
     out += fmt::format("<tr><td colspan='8'></td><td>{}</td><td class='s'>{}</td></tr>\n", line,
                        escaped(file.text[line - 1]));
   };
+  for (const auto& [function, counts] : file.noLine)
+    out += fmt::format("<tr id='{}'>{}<td>&ndash;</td><td class='s'>(no line) {}</td></tr>\n", anchor(p, file, 0),
+                       cells(counts, all), escaped(ofNoLine(function)));
   const auto last = static_cast<uint32_t>(file.text.size());
   uint32_t next = 1;  // first line that is not there yet
   for (const auto& [line, counts] : file.lines) {
@@ -120,15 +130,22 @@ std::string sourceHtml(const SourceProfile& p, const std::string& title, unsigne
       "</thead><tbody>\n",
       kHead);
   for (const auto& l : p.byCost) {
-    const size_t slash = l.file->name.rfind('/');
-    const std::string name = slash == std::string::npos ? l.file->name : l.file->name.substr(slash + 1);
     const bool known = l.line >= 1 && l.line <= l.file->text.size();
-    out += fmt::format(
-        "<tr>{}<td class='n' style='text-align:left'><a href='#{}'>{}:{}</a></td><td class='s'>{}</td></tr>\n",
-        cells(*l.counts, all), anchor(p, *l.file, l.line), escaped(name), l.line,
-        known ? escaped(l.file->text[l.line - 1]) : std::string());
+    out += fmt::format("<tr>{}{}<td class='s'>{}</td></tr>\n", cells(*l.counts, all), link(p, l),
+                       escaped(l.line == 0 ? ofNoLine(l.function)
+                               : known     ? l.file->text[l.line - 1]
+                                           : std::string()));
   }
   out += "</tbody></table>\n";
+  out += "<p class='note'>(no line): code that the compiler made for several lines or for none.</p>\n";
+  out += "<h2>Cost above the ideal</h2>\n";
+  const auto remarks = remarksOn(p, 10);
+  if (remarks.empty()) out += "<p class='note'>Nothing that is worth a percent of the cost.</p>\n";
+  if (!remarks.empty()) out += "<table><tbody>\n";
+  for (const Remark& r : remarks)
+    out +=
+        fmt::format("<tr><td>{:.1f}%</td>{}<td class='s'>{}</td></tr>\n", r.savings, link(p, *r.line), escaped(r.text));
+  if (!remarks.empty()) out += "</tbody></table>\n";
   for (const SourceFile& file : p.files) listing(out, p, file, context);
   out += fmt::format("<script>{}</script></body></html>\n", kScript);
   return out;

@@ -72,8 +72,43 @@ double LineCounts::threadEfficiency() const { return percent(notPredicatedOff, 3
 double LineCounts::divergence() const { return percent(diverged, branches); }
 double LineCounts::efficiency(const InstructionCounts::Memory& m) { return percent(m.ideal, m.transactions); }
 
+namespace {
+
+using FunctionKey = std::pair<uint32_t, uint32_t>;  // process, function id
+
+bool hasLine(const Trace& trace, const InstructionCounts& i) {
+  if (i.file == 0 || i.line == 0) return false;
+  if (trace.moduleTexts.count({i.process, i.file}) != 0) return false;
+  const std::string& name = trace.text(i.file);  // a text that was too long to keep
+  return !(name.compare(0, 7, "module_") == 0 && name.size() > 11 && name.compare(name.size() - 4, 4, ".ptx") == 0 &&
+           name.find_first_not_of("0123456789", 7) == name.size() - 4);
+}
+
+// Functions that have lines, with the file of the first of them: that is where the function stands, while later code
+// may have been inlined from headers.
+std::map<FunctionKey, StringId> functionsWithLines(const Trace& trace) {
+  std::map<FunctionKey, std::pair<uint32_t, StringId>> first;
+  for (const InstructionCounts& i : trace.instructions) {
+    if (!hasLine(trace, i)) continue;
+    const auto [at, isNew] = first.try_emplace({i.process, i.functionId}, i.pc, i.file);
+    if (!isNew && i.pc < at->second.first) at->second = {i.pc, i.file};
+  }
+  std::map<FunctionKey, StringId> found;
+  for (const auto& [key, file] : first) found[key] = file.second;
+  return found;
+}
+
+}  // namespace
+
+std::string SourceProfile::Line::label() const {
+  if (line == 0) return "(no line)";
+  const size_t slash = file->name.rfind('/');
+  return (slash == std::string::npos ? file->name : file->name.substr(slash + 1)) + ":" + std::to_string(line);
+}
+
 SourceProfile profileOf(const Trace& trace, const Options& options) {
   SourceProfile profile;
+  const auto withLines = functionsWithLines(trace);
   std::map<std::pair<std::string, std::string>, size_t> files;
   std::map<StringId, std::pair<bool, std::string>> functions;  // selected, shown name
   for (const InstructionCounts& i : trace.instructions) {
@@ -84,8 +119,11 @@ SourceProfile profileOf(const Trace& trace, const Options& options) {
                    kernelName(mangled, options.names)};
     }
     if (!f->second.first) continue;
-    const std::string& name = trace.text(i.file);
-    const bool isPtx = trace.moduleTexts.count({i.process, i.file}) != 0;
+    const auto ofFunction = withLines.find({i.process, i.functionId});
+    const bool noLine = ofFunction != withLines.end() && !hasLine(trace, i);
+    const StringId fileId = noLine ? ofFunction->second : i.file;
+    const std::string& name = trace.text(fileId);
+    const bool isPtx = trace.moduleTexts.count({i.process, fileId}) != 0;
     // The same path in two processes is one file; a module's PTX is its process's own.
     const bool absolute = !name.empty() && name[0] == '/';
     const std::string& folder = trace.processes[i.process].workingDirectory;
@@ -96,10 +134,10 @@ SourceProfile profileOf(const Trace& trace, const Options& options) {
       file.name = name.empty() ? "(no source line)" : name;
       file.directory = folder;
       file.isPtx = isPtx;
-      if (isPtx) file.text = linesOf(trace.text(trace.moduleTexts.at({i.process, i.file})));
+      if (isPtx) file.text = linesOf(trace.text(trace.moduleTexts.at({i.process, fileId})));
     }
     SourceFile& file = profile.files[at->second];
-    LineCounts& line = file.lines[i.line];
+    LineCounts& line = noLine ? file.noLine[f->second.second] : file.lines[i.line];
     line.add(i);
     if (!f->second.second.empty()) line.functions.insert(f->second.second);
     file.total.add(i);
@@ -107,8 +145,10 @@ SourceProfile profileOf(const Trace& trace, const Options& options) {
   }
   std::stable_sort(profile.files.begin(), profile.files.end(),
                    [](const SourceFile& a, const SourceFile& b) { return a.total.cost() > b.total.cost(); });
-  for (const SourceFile& file : profile.files)
-    for (const auto& [number, counts] : file.lines) profile.byCost.push_back({&file, number, &counts});
+  for (const SourceFile& file : profile.files) {
+    for (const auto& [number, counts] : file.lines) profile.byCost.push_back({&file, number, &counts, ""});
+    for (const auto& [function, counts] : file.noLine) profile.byCost.push_back({&file, 0, &counts, function});
+  }
   std::stable_sort(profile.byCost.begin(), profile.byCost.end(),
                    [](const auto& a, const auto& b) { return a.counts->cost() > b.counts->cost(); });
   return profile;

@@ -34,6 +34,8 @@ struct SourceFile {
   std::string name;       // as compiled
   std::string directory;  // of the process, for relative names
   std::map<uint32_t, LineCounts> lines;
+  // What compilers ascribe to no line, by function. It stands in the file that most of the function's cost is in.
+  std::map<std::string, LineCounts> noLine;
   LineCounts total;
   std::vector<std::string> text;  // line i at i - 1; empty: not found
   bool isPtx = false;
@@ -44,8 +46,11 @@ struct SourceProfile {
   LineCounts total;
   struct Line {
     const SourceFile* file;
-    uint32_t line;
+    uint32_t line;  // 0: of no line
     const LineCounts* counts;
+    std::string function;  // where line is 0
+    // "matmul.cu:23", "(no line)".
+    std::string label() const;
   };
   std::vector<Line> byCost;  // the most expensive first
 };
@@ -54,6 +59,15 @@ struct SourceProfile {
 SourceProfile profileOf(const Trace& trace, const Options& options);
 // Reads the files: where they were compiled, else in these folders by the longest matching end of the path.
 void readTexts(SourceProfile& profile, const Trace& trace, const std::vector<std::string>& folders);
+
+// A line whose cost is above what it could be, and why.
+struct Remark {
+  const SourceProfile::Line* line;
+  double savings;  // of 100: share of all cost
+  std::string text;
+};
+// Those worth a percent of all cost or more, the greatest first.
+std::vector<Remark> remarksOn(const SourceProfile& profile, size_t most);
 
 // For a terminal: the most expensive lines, then each file with its lines.
 struct SourceTextOptions {

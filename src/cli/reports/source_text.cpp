@@ -48,10 +48,21 @@ std::string trimmed(const std::string& text) {
   return from == std::string::npos ? std::string() : text.substr(from);
 }
 
-void annotate(std::string& out, const SourceFile& file, uint64_t all, const SourceTextOptions& options) {
+constexpr const char* kLegend =
+    "   Cost: share of all warp instructions and memory transactions. Executed: warp instructions. Threads: those of "
+    "the\n"
+    "   warps that do something. Diverged: branches at which a warp's threads part. Global: transactions of 32 bytes.\n"
+    "   Shared: passes over the banks. Ideal: the fewest that would do.\n";
+
+std::string ofNoLine(const std::string& function) { return "(no line) in " + function; }
+
+void annotate(std::string& out, const SourceFile& file, uint64_t all, const SourceTextOptions& given) {
+  SourceTextOptions options = given;
+  if (share(file.total, all) < 1) options.context = 0;  // headers of which a line or two were inlined
   out += fmt::format("** {} ({:.1f}% of the cost)\n", file.name, share(file.total, all));
   if (file.text.empty()) out += "   The file was not found; --source-dir names folders to look in.\n";
   out += kHeader;
+  for (const auto& [function, counts] : file.noLine) out += row(&counts, all, "-", ofNoLine(function), options.color);
   uint32_t printed = 0;  // last line that was
   for (auto it = file.lines.begin(); it != file.lines.end(); ++it) {
     const uint32_t line = it->first;
@@ -79,18 +90,30 @@ void annotate(std::string& out, const SourceFile& file, uint64_t all, const Sour
 std::string sourceText(const SourceProfile& profile, const SourceTextOptions& options) {
   const uint64_t all = profile.total.cost();
   std::string out = "\n** Source Lines by Cost (source_lines)\n";
+  out += kLegend;
   out += kHeader;
   size_t n = 0;
   for (const auto& l : profile.byCost) {
     if (n++ == options.top) break;
-    const size_t slash = l.file->name.rfind('/');
     out += row(l.counts, all, "",
-               fmt::format("{}:{}  {}", slash == std::string::npos ? l.file->name : l.file->name.substr(slash + 1),
-                           l.line, trimmed(textOf(*l.file, l.line))),
+               l.line == 0 ? ofNoLine(l.function) : fmt::format("{}  {}", l.label(), trimmed(textOf(*l.file, l.line))),
                options.color);
   }
   if (profile.byCost.size() > options.top)
     out += fmt::format("   ... and {} more lines (--top)\n", profile.byCost.size() - options.top);
+  out += '\n';
+  bool noLine = false;
+  for (const SourceFile& file : profile.files) noLine = noLine || !file.noLine.empty();
+  if (noLine)
+    out +=
+        "   (no line): code that the compiler made for several lines or for none, such as addresses that it works out "
+        "before a loop.\n\n";
+  out += "** Cost Above the Ideal\n";
+  const auto remarks = remarksOn(profile, 10);
+  if (remarks.empty()) out += "   Nothing that is worth a percent of the cost.\n";
+  for (const Remark& r : remarks)
+    out += fmt::format("{:>7.1f}%  {}  {}\n", r.savings,
+                       r.line->line == 0 ? ofNoLine(r.line->function) : r.line->label(), r.text);
   out += '\n';
   for (const SourceFile& file : profile.files) annotate(out, file, all, options);
   return out;

@@ -93,8 +93,10 @@ std::vector<SondeInstructionCount> describeInstructions(Module& module,
     SondeInstructionCount& i = out.emplace_back();
     i.functionId = id;
     i.pcOffset = c.index * kInstructionBytes;
-    i.file = c.file.empty() ? module.ptxName() : c.file.data();  // of a std::string
-    i.line = c.file.empty() ? c.ptxLine : c.line;
+    // Line 0 is what compilers give to code of no line.
+    const bool known = !c.file.empty() && c.line != 0;
+    i.file = known ? c.file.data() : module.ptxName();  // of a std::string
+    i.line = known ? c.line : c.ptxLine;
     i.instructionClass = c.recordClass;
     i.isBranch = c.isBranch;
     i.access = c.access;
