@@ -18,7 +18,9 @@
 #include <ctime>
 #include <new>
 
+#pragma clang attribute push(__attribute__((nodebug)), apply_to = hasType(functionType))
 #include <__clang_cuda_builtin_vars.h>
+#pragma clang attribute pop
 
 /* The conversions that clang's header only declares. */
 #define SONDE_BUILTIN_VARIABLE(variable)                                                                      \

@@ -292,7 +292,7 @@ SONDE_DEVICE float abs(float x) { return __builtin_fabsf(x); }
 SONDE_DEVICE long labs(long x) { return x < 0 ? -x : x; }
 SONDE_DEVICE long long llabs(long long x) { return x < 0 ? -x : x; }
 
-#define SONDE_BOTH static __inline__ __host__ __device__ __attribute__((always_inline))
+#define SONDE_BOTH static __inline__ __host__ __device__ __attribute__((always_inline, nodebug))
 #define SONDE_MIN_MAX(T)                                     \
   SONDE_BOTH T min(T a, T b) { return a < b ? a : b; }       \
   SONDE_BOTH T max(T a, T b) { return a > b ? a : b; }

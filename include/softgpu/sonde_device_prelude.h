@@ -14,7 +14,8 @@
 
 #include "crt/host_defines.h"
 
-#define SONDE_DEVICE static __inline__ __device__ __attribute__((always_inline))
+/* nodebug: what they are inlined into keeps its own lines. */
+#define SONDE_DEVICE static __inline__ __device__ __attribute__((always_inline, nodebug))
 
 /* The first column of these lists is the name; float and double variants have
  * the C names with and without the f, and the overload for float. */
