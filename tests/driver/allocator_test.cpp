@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <vector>
 
 namespace sonde::softgpu::memory {
 namespace {
@@ -104,6 +105,58 @@ TEST_F(AllocatorTest, RegisteredRanges) {
   EXPECT_EQ(allocator_.unregisterHost(a.address + 1), AllocError::notFound);
   EXPECT_EQ(allocator_.unregisterHost(a.address), AllocError::none);
   EXPECT_FALSE(allocator_.anyRegistered());
+}
+
+// A process may have 65,530 mappings by default.
+TEST_F(AllocatorTest, ManySmallAllocations) {
+  constexpr size_t count = 80000;
+  for (const Kind kind : {Kind::device, Kind::pinned}) {
+    std::vector<uint64_t> addresses;
+    for (size_t i = 0; i < count; i++) {
+      Allocation a = request(100 + i % 3000, kind);
+      ASSERT_EQ(allocator_.allocate(a), AllocError::none) << i;
+      ASSERT_EQ(a.address % 512, 0u);
+      addresses.push_back(a.address);
+      std::memset(Allocator::hostAccess(a.address), 1, a.bytes);
+    }
+    // A byte before and the 400 behind belong to nobody, also where there is no guard page.
+    for (size_t i : {size_t{0}, count / 2, count - 1}) {
+      const auto a = allocator_.find(addresses[i]);
+      ASSERT_TRUE(a);
+      EXPECT_EQ(a->bytes, 100 + i % 3000);
+      EXPECT_FALSE(allocator_.find(a->address - 1));
+      EXPECT_FALSE(allocator_.find(a->end()));
+      EXPECT_FALSE(allocator_.find(a->end() + 400));
+    }
+    // What is freed is given out again, and reads as zero.
+    ASSERT_EQ(allocator_.release(addresses.back()), AllocError::none);
+    EXPECT_FALSE(allocator_.find(addresses.back()));
+    Allocation again = request(100 + (count - 1) % 3000, kind);
+    ASSERT_EQ(allocator_.allocate(again), AllocError::none);
+    EXPECT_EQ(again.address, addresses.back());
+    EXPECT_EQ(static_cast<int>(*Allocator::hostAccess(again.address)), 0);
+    for (uint64_t address : addresses) ASSERT_EQ(allocator_.release(address), AllocError::none);
+  }
+  EXPECT_EQ(allocator_.used(0), 0u);
+}
+
+TEST_F(AllocatorTest, PagesMoveIntoAFile) {
+  Allocation a = request(6000);
+  ASSERT_EQ(allocator_.allocate(a), AllocError::none);
+  std::memset(Allocator::hostAccess(a.address), 7, a.bytes);
+  SharedPages pages;
+  ASSERT_EQ(allocator_.share(a.address, pages), AllocError::none);
+  EXPECT_EQ(static_cast<int>(Allocator::hostAccess(a.address)[5999]), 7);
+  Allocation seen = request(6000);
+  ASSERT_EQ(allocator_.importPages(pages.fd, pages.offset, seen), AllocError::none);
+  EXPECT_EQ(static_cast<int>(seen.kind), static_cast<int>(Kind::imported));
+  EXPECT_EQ(static_cast<int>(Allocator::hostAccess(seen.address)[5999]), 7);
+  *Allocator::hostAccess(seen.address) = std::byte{9};
+  EXPECT_EQ(static_cast<int>(*Allocator::hostAccess(a.address)), 9);
+  EXPECT_EQ(allocator_.used(0), 6000u);  // imported memory is the other's
+  EXPECT_EQ(allocator_.release(a.address), AllocError::none);
+  EXPECT_EQ(static_cast<int>(*Allocator::hostAccess(seen.address)), 9);
+  EXPECT_EQ(allocator_.release(seen.address), AllocError::none);
 }
 
 }  // namespace

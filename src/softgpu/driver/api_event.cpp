@@ -37,8 +37,12 @@ DRIVER_API(cuEventCreate)(CUevent* phEvent, unsigned int flags) {
   if (const CUresult e = currentContext(context)) return e;
   constexpr unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
   if (!phEvent || (flags & ~known)) return CUDA_ERROR_INVALID_VALUE;
-  if (flags & CU_EVENT_INTERPROCESS) return CUDA_ERROR_NOT_SUPPORTED;
+  if ((flags & CU_EVENT_INTERPROCESS) && !(flags & CU_EVENT_DISABLE_TIMING)) return CUDA_ERROR_INVALID_VALUE;
   auto event = make<Event>(context.get(), flags);
+  if (flags & CU_EVENT_INTERPROCESS) {
+    event->shared = SharedEvent::create();
+    if (!event->shared) return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   if (!HandleTable::publish(event.get())) return CUDA_ERROR_OUT_OF_MEMORY;
   {
     std::lock_guard lock(context->objects);
@@ -70,6 +74,10 @@ CUresult recordOn(Stream& stream, Event& event, uint32_t correlation) {
   record->eventId = event.id();
   record->syncId = syncIds.fetch_add(1, std::memory_order_relaxed) + 1;
   record->stream = Ref<Stream>(&stream);
+  if (event.shared) {
+    record->shared = event.shared;
+    record->sharedPlace = event.shared->record();
+  }
   Command* command = stream.newCommand(CommandKind::eventRecord);
   command->record = record;
   command->correlationId = correlation;
@@ -82,6 +90,16 @@ CUresult recordOn(Stream& stream, Event& event, uint32_t correlation) {
 }
 
 void waitOn(Stream& stream, Event& event, uint32_t correlation) {
+  if (event.shared) {
+    // The last record may be another process's: a thread of the scheduler waits for it.
+    const uint64_t place = event.shared->recorded();
+    if (event.shared->reached(place)) return;
+    Command* command = stream.newCommand(CommandKind::conditional);
+    command->correlationId = correlation;
+    command->body = [shared = event.shared, place](Stream&) { shared->wait(place); };
+    submit(stream, command);
+    return;
+  }
   const Ref<EventRecord> record = event.latest();
   if (!record || record->stream.get() == &stream || record->complete()) return;
   Command* command = stream.newCommand(CommandKind::wait);
@@ -115,6 +133,9 @@ DRIVER_API(cuEventQuery)(CUevent hEvent) {
   Ref<Event> event;
   if (const CUresult e = findEvent(hEvent, event)) return e;
   if (captured(*event)) return CUDA_ERROR_CAPTURED_EVENT;
+  if (event->shared) {
+    return event->shared->reached(event->shared->recorded()) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  }
   const Ref<EventRecord> record = event->latest();
   if (!record) return CUDA_SUCCESS;
   if (!record->complete()) return CUDA_ERROR_NOT_READY;
@@ -128,7 +149,14 @@ DRIVER_API(cuEventSynchronize)(CUevent hEvent) {
   if (captured(*event)) return CUDA_ERROR_CAPTURED_EVENT;
   const uint64_t start = tools::wants(SONDE_INTEREST_SYNC) ? platform::nowNs() : 0;
   const Ref<EventRecord> record = event->latest();
-  if (record) record->stream->waitFor(record->place());
+  if (event->shared) {
+    const uint64_t place = event->shared->recorded();
+    // When the last record is this process's, the caller may run the stream itself.
+    if (record && record->sharedPlace == place) record->stream->waitFor(record->place());
+    event->shared->wait(place);
+  } else if (record) {
+    record->stream->waitFor(record->place());
+  }
   if (record) managed::waited(*record->stream, record->place());
   const CUresult result = event->context()->error();
   if (start)

@@ -36,6 +36,7 @@ CUresult toResult(AllocError error) {
 uint32_t toolsKind(Kind kind) {
   switch (kind) {
     case Kind::device:
+    case Kind::imported:
     case Kind::reserved: return SONDE_MEMORY_DEVICE;
     case Kind::deviceStatic: return SONDE_MEMORY_DEVICE_STATIC;
     case Kind::pinned:
@@ -106,6 +107,7 @@ CUresult freeKinds(uint64_t address, std::initializer_list<Kind> kinds) {
   if (!found || found->address != address || found->releasing) return CUDA_ERROR_INVALID_VALUE;
   bool ok = false;
   for (Kind k : kinds) ok |= k == found->kind;
+  ok |= found->kind == Kind::imported && found->pool;  // by an IPC handle: cuIpcCloseMemHandle
   if (!ok) return CUDA_ERROR_INVALID_VALUE;
   settleDevice(found->device);
   Ref<Context> context;
@@ -274,7 +276,8 @@ CUresult pointerAttribute(void* data, int attribute, const Allocation* a, CUdevi
       return a ? put(static_cast<unsigned long long>(a->id)) : CUDA_ERROR_INVALID_VALUE;
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put(static_cast<unsigned>(managed));
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put(static_cast<int>(a ? static_cast<int>(a->device) : -2));
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return put(static_cast<unsigned>(0));
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+      return put(static_cast<unsigned>(a && a->kind == Kind::device && !a->pool));
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
       return a ? put(static_cast<CUdeviceptr>(a->address)) : CUDA_ERROR_INVALID_VALUE;
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return a ? put(static_cast<size_t>(a->bytes)) : CUDA_ERROR_INVALID_VALUE;

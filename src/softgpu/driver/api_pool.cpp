@@ -120,6 +120,7 @@ DRIVER_API(cuMemAllocAsync)(CUdeviceptr* dptr, size_t bytesize, CUstream hStream
 DRIVER_API(cuMemAllocFromPoolAsync)(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream) {
   Ref<Pool> p;
   if (const CUresult e = findPool(pool, p)) return e;
+  if (p->importedFrom) return CUDA_ERROR_INVALID_VALUE;  // the process that has it allocates
   return allocateFrom(*p, dptr, bytesize, hStream);
 }
 
@@ -130,7 +131,10 @@ DRIVER_API(cuMemFreeAsync)(CUdeviceptr dptr, CUstream hStream) {
   if (Capture* capture = stream->capture.load()) return captureFree(*capture, *stream, dptr);
   if (const auto memory = GraphMemory::find(dptr)) return memory->give() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   const auto found = Allocator::get().find(dptr);
-  if (!found || found->address != dptr || found->kind != memory::Kind::device) return CUDA_ERROR_INVALID_VALUE;
+  // What another process shares by a pool is let go of in the same way; by an IPC handle it is closed.
+  const bool imported = found && found->kind == memory::Kind::imported && found->pool;
+  if (!found || found->address != dptr || (found->kind != memory::Kind::device && !imported))
+    return CUDA_ERROR_INVALID_VALUE;
   Allocation what;
   if (!Allocator::get().markReleasing(dptr, &what)) return CUDA_ERROR_INVALID_VALUE;
   reportMemory(*stream->context(), what, true, stream->id(), true);
@@ -143,11 +147,14 @@ DRIVER_API(cuMemFreeAsync)(CUdeviceptr dptr, CUstream hStream) {
 DRIVER_API(cuMemPoolCreate)(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
   if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
   if (!pool || !poolProps || poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
-  if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;
+  if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE &&
+      poolProps->handleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+    return CUDA_ERROR_NOT_SUPPORTED;
   if (poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
   Device* device;
   if (const CUresult e = findDevice(poolProps->location.id, device)) return e;
   auto created = make<Pool>(device, false);
+  created->shareable = poolProps->handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   if (!HandleTable::publish(created.get())) return CUDA_ERROR_OUT_OF_MEMORY;
   reportPool(*created, 3);
   *pool = static_cast<CUmemoryPool>(created->handle());
@@ -262,7 +269,7 @@ DRIVER_API(cuDeviceSetMemPool)(CUdevice dev, CUmemoryPool pool) {
   if (const CUresult e = findDevice(dev, device)) return e;
   Ref<Pool> p;
   if (const CUresult e = findPool(pool, p)) return e;
-  if (p->device() != device) return CUDA_ERROR_INVALID_VALUE;
+  if (p->device() != device || p->importedFrom) return CUDA_ERROR_INVALID_VALUE;
   std::lock_guard lock(device->poolMutex);
   device->currentPool = Ref<Object>(p.get());
   return CUDA_SUCCESS;

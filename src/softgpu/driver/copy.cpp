@@ -27,7 +27,7 @@ CUresult locate(uint64_t address, uint64_t bytes, Side side, const Context& cont
     end.device = found->device;
     end.contextUid = found->contextUid ? found->contextUid : context.uid();
     const bool hidden = found->kind == memory::Kind::device || found->kind == memory::Kind::deviceStatic ||
-                        found->kind == memory::Kind::reserved;
+                        found->kind == memory::Kind::reserved || found->kind == memory::Kind::imported;
     if (side == Side::host && hidden) return CUDA_ERROR_INVALID_VALUE;
     // A mapping is there for who was given access.
     if (found->kind == memory::Kind::reserved && found->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)

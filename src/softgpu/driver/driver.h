@@ -21,6 +21,7 @@
 #include "softgpu/driver/command.h"
 #include "softgpu/driver/cuda_api.h"
 #include "softgpu/driver/handles.h"
+#include "softgpu/driver/ipc.h"
 #include "softgpu/model/clock_model.h"
 #include "softgpu/model/device_model.h"
 
@@ -190,6 +191,8 @@ class EventRecord final {
   std::atomic<uint64_t> timeNs{0};
   uint32_t eventId = 0;
   uint64_t syncId = 0;
+  std::shared_ptr<SharedEvent> shared;  // of an event of several processes
+  uint64_t sharedPlace = 0;
 
   bool complete() const { return stream->completed() >= sequence.load(std::memory_order_acquire); }
   // Its place in the stream. While another thread is in the middle of
@@ -223,6 +226,7 @@ class Event final : public Object {
     std::lock_guard lock(mutex_);
     latest_ = std::move(record);
   }
+  std::shared_ptr<SharedEvent> shared;  // of an event of several processes; set before it is published
   // Set while the last record of the event was made by a capturing stream.
   std::mutex captureMutex;
   Ref<Object> capturedIn;  // the graph

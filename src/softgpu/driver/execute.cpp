@@ -140,6 +140,7 @@ void runSet(Stream& stream, Command& command) {
 void runEventRecord(Stream& stream, Command& command) {
   const uint64_t now = nowNs();
   command.record->timeNs.store(now, std::memory_order_release);
+  if (command.record->shared) command.record->shared->complete(command.record->sharedPlace);
   if (!command.announced) return;
   SondeWork w = workOf(stream, command, SONDE_WORK_EVENT_RECORD, now, now);
   w.eventId = command.record->eventId;

@@ -16,6 +16,9 @@ class Pool final : public Object {
 
   std::atomic<uint64_t> used{0}, usedHigh{0}, releaseThreshold{0};
   std::atomic<int> reuse[3] = {1, 1, 1};
+  bool shareable = false;     // made for CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+  uint32_t importedFrom = 0;  // the process that has the pool; 0: this one
+  uint64_t importedId = 0;    // and its name there
 
  private:
   Device* const device_;

@@ -8,17 +8,13 @@
 #include <mutex>
 
 #include "softgpu/memory/managed/managed_memory.h"
+#include "softgpu/memory/pages.h"
 
 namespace sonde::softgpu::memory {
 namespace {
 
-constexpr uint64_t kPage = 4096;
-constexpr uint64_t kGuard = kPage;
 constexpr uint64_t kManagedBlock = 2u << 20;
 
-uint64_t alignUp(uint64_t value, uint64_t align) { return (value + align - 1) & ~(align - 1); }
-
-bool bothViews(Kind kind) { return kind == Kind::pinned || kind == Kind::managed || kind == Kind::managedStatic; }
 bool onDevice(Kind kind) { return kind == Kind::device || kind == Kind::deviceStatic; }
 constexpr uint32_t kAttachHost = 2;  // CU_MEM_ATTACH_HOST
 
@@ -32,35 +28,9 @@ uint64_t hostMemory() {
   return bytes;
 }
 
-bool mapAt(void* where, uint64_t bytes, int protection, int flags, int fd) {
-  return mmap(where, bytes, protection, flags | MAP_FIXED, fd, 0) != MAP_FAILED;
-}
-
-bool hide(void* where, uint64_t bytes) {
-  return mapAt(where, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
-}
-
-bool mapPages(uint64_t address, uint64_t bytes, Kind kind) {
-  std::byte* device = AddressSpace::get().deviceView(address);
-  if (!bothViews(kind))
-    return mapAt(device, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
-  const int fd = memfd_create("sonde-host-memory", MFD_CLOEXEC);
-  if (fd < 0) return false;
-  auto* host = reinterpret_cast<void*>(address);
-  bool ok = ftruncate(fd, static_cast<off_t>(bytes)) == 0 &&
-            mapAt(host, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd);
-  if (ok && !mapAt(device, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd)) {
-    hide(host, bytes);
-    ok = false;
-  }
-  close(fd);  // the mappings keep the pages
-  return ok;
-}
-
-void unmapPages(uint64_t address, uint64_t bytes, Kind kind) {
-  hide(AddressSpace::get().deviceView(address), bytes);
-  if (bothViews(kind)) hide(reinterpret_cast<void*>(address), bytes);
-}
+// More than this many allocations with guard pages would use up the mappings
+// that a process may have (65,530 by default; four for each of pinned memory).
+constexpr uint32_t kGuardedAllocations = 6000;
 
 }  // namespace
 
@@ -142,6 +112,16 @@ AllocError Allocator::allocate(Allocation& request, uint64_t align) {
     while (align < request.bytes && align < kManagedBlock) align *= 2;
   }
   Range range{};
+  const bool mayBeSmall = request.kind == Kind::device || request.kind == Kind::pinned;
+  if (mayBeSmall && guarded_ >= kGuardedAllocations && align <= kSlotAlign &&
+      takeSlot(request.kind, request.bytes, range)) {
+    request.address = range.address;
+    request.id = nextId_++;
+    live_[request.address] = request;
+    ranges_[request.address] = range;
+    if (charged) used_[request.device] += request.bytes;
+    return AllocError::none;
+  }
   if (!takeRange(pages + kGuard, std::max(align, kPage), range)) return AllocError::outOfMemory;
   if (!mapPages(range.address, pages, request.kind)) {
     giveRange(range);
@@ -162,6 +142,7 @@ AllocError Allocator::allocate(Allocation& request, uint64_t align) {
   request.id = nextId_++;
   live_[request.address] = request;
   ranges_[request.address] = range;
+  guarded_++;
   if (charged) used_[request.device] += request.bytes;
   return AllocError::none;
 }
@@ -172,8 +153,14 @@ AllocError Allocator::releaseLocked(uint64_t address, Allocation* was) {
   if (it == live_.end() || range == ranges_.end() || it->second.kind == Kind::reserved) return AllocError::notFound;
   const Allocation allocation = it->second;
   if (isManaged(allocation.kind)) ManagedMemory::get().remove(range->second.address);
-  unmapPages(range->second.address, range->second.bytes - kGuard, allocation.kind);
-  giveRange(range->second);
+  if (range->second.arena) {
+    giveSlot(allocation.kind, range->second);
+  } else {
+    unmapPages(range->second.address, range->second.bytes - kGuard, allocation.kind);
+    if (range->second.fd >= 0) close(range->second.fd);  // who has mapped it keeps the pages
+    giveRange(range->second);
+    guarded_--;
+  }
   if (onDevice(allocation.kind)) used_[allocation.device] -= allocation.bytes;
   ranges_.erase(range);
   live_.erase(it);

@@ -4,14 +4,19 @@
 // the pages behind them are mapped in the two views (address_space.h).
 //
 // Every allocation is followed by at least one page that neither view maps, so
-// that an access beyond its end faults instead of reaching a neighbour.
+// that an access beyond its end faults instead of reaching a neighbour. A
+// process may have only so many mappings, though (vm.max_map_count): when there
+// are many allocations, further small ones lie side by side in arenas, with
+// unused bytes between them that belong to none (SONDE_CHECK=memory sees those).
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <shared_mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "softgpu/memory/address_space.h"
@@ -26,6 +31,7 @@ enum class Kind : uint8_t {
   managed,       // cuMemAllocManaged
   managedStatic,
   reserved,  // cuMemAddressReserve: no pages of its own
+  imported,  // another process's device memory (shared_pages.cpp)
 };
 
 struct Allocation {
@@ -45,6 +51,13 @@ struct Allocation {
   bool contains(uint64_t a, uint64_t n) const {
     return a >= address && a - address <= bytes && n <= bytes - (a - address);
   }
+};
+
+// Where an allocation's pages can be found by another process: `offset` is the
+// allocation's place in the file.
+struct SharedPages {
+  int fd = -1;  // stays the allocator's
+  uint64_t offset = 0;
 };
 
 enum class AllocError : uint8_t { none, outOfMemory, invalidValue, alreadyRegistered, notFound };
@@ -77,6 +90,13 @@ class Allocator {
   // Marks an allocation as freed in stream order. False: it was, or is none.
   bool markReleasing(uint64_t address, Allocation* what);
 
+  // Moves the pages of a live allocation of kind `device` into a file that
+  // other processes can map. Nothing may access the allocation meanwhile.
+  AllocError share(uint64_t address, SharedPages& out);
+  // Maps such a file's bytes [offset, offset + request.bytes); `request` gives
+  // bytes, device and owner and gets its address, id and kind.
+  AllocError importPages(int fd, uint64_t offset, Allocation& request);
+
   // For kernels: is this range registered host memory?
   bool hostRangeAllowed(uint64_t address, uint64_t bytes) const;
   bool anyRegistered() const { return registeredCount_.load(std::memory_order_acquire) != 0; }
@@ -101,12 +121,25 @@ class Allocator {
 
  private:
   Allocator();
+  struct Arena {
+    uint64_t address = 0, used = 0;
+    int fd = -1;  // when its pages are shared
+  };
   struct Range {
     uint64_t address, bytes;
+    int fd = -1;             // when its pages are shared
+    Arena* arena = nullptr;  // where a small allocation lies
+  };
+  struct Arenas {
+    std::deque<Arena> all;                        // the last one is being filled
+    std::vector<std::vector<uint64_t>> free;      // slots by size class
+    std::unordered_map<uint64_t, Arena*> ofSlot;  // the arena of a free slot
   };
   bool takeRange(uint64_t bytes, uint64_t align, Range& out);
   void giveRange(Range range);
   AllocError releaseLocked(uint64_t address, Allocation* was);
+  bool takeSlot(Kind kind, uint64_t bytes, Range& out);
+  void giveSlot(Kind kind, const Range& range);
 
   mutable std::shared_mutex mutex_;
   std::map<uint64_t, uint64_t> free_;          // start -> bytes
@@ -114,6 +147,8 @@ class Allocator {
   std::map<uint64_t, Range> ranges_;           // allocation address -> range it occupies
   std::map<uint64_t, Allocation> registered_;  // by address
   std::atomic<uint32_t> registeredCount_{0};
+  Arenas arenas_[2];      // device, pinned
+  uint32_t guarded_ = 0;  // allocations with pages of their own
   std::vector<uint64_t> capacity_, used_;
   uint64_t nextId_ = 1;
 };

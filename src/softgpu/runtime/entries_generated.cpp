@@ -134,6 +134,11 @@ cudaError_t cudaHostGetFlags(unsigned int * pFlags, void * pHost);
 cudaError_t cudaHostRegister(void * ptr, size_t size, unsigned int flags);
 cudaError_t cudaHostUnregister(void * ptr);
 cudaError_t cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags);
+cudaError_t cudaIpcCloseMemHandle(void * devPtr);
+cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t * handle, cudaEvent_t event);
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t * handle, void * devPtr);
+cudaError_t cudaIpcOpenEventHandle(cudaEvent_t * event, cudaIpcEventHandle_t handle);
+cudaError_t cudaIpcOpenMemHandle(void ** devPtr, cudaIpcMemHandle_t handle, unsigned int flags);
 cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, enum cudaFuncAttribute attr, int value, int device);
 cudaError_t cudaLaunchCooperativeKernel(const void * func, dim3 gridDim, dim3 blockDim, void ** args, size_t sharedMem, cudaStream_t stream);
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void * userData);
@@ -162,8 +167,12 @@ cudaError_t cudaMemAdvise(const void * devPtr, size_t count, enum cudaMemoryAdvi
 cudaError_t cudaMemGetInfo(size_t * free, size_t * total);
 cudaError_t cudaMemPoolCreate(cudaMemPool_t * memPool, const struct cudaMemPoolProps * poolProps);
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t memPool);
+cudaError_t cudaMemPoolExportPointer(struct cudaMemPoolPtrExportData * exportData, void * ptr);
+cudaError_t cudaMemPoolExportToShareableHandle(void * shareableHandle, cudaMemPool_t memPool, enum cudaMemAllocationHandleType handleType, unsigned int flags);
 cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags * flags, cudaMemPool_t memPool, struct cudaMemLocation * location);
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t memPool, enum cudaMemPoolAttr attr, void * value);
+cudaError_t cudaMemPoolImportFromShareableHandle(cudaMemPool_t * memPool, void * shareableHandle, enum cudaMemAllocationHandleType handleType, unsigned int flags);
+cudaError_t cudaMemPoolImportPointer(void ** ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData * exportData);
 cudaError_t cudaMemPoolSetAccess(cudaMemPool_t memPool, const struct cudaMemAccessDesc * descList, size_t count);
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t memPool, enum cudaMemPoolAttr attr, void * value);
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep);
@@ -1270,27 +1279,27 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaInitDevice(int device, unsigned in
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaIpcCloseMemHandle(void * devPtr) {
   struct { void * devPtr; } params = {devPtr};
-  return call(180, "cudaIpcCloseMemHandle", &params, [&] { return notSupported("cudaIpcCloseMemHandle"); });
+  return call(180, "cudaIpcCloseMemHandle", &params, [&] { return impl::cudaIpcCloseMemHandle(devPtr); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaIpcGetEventHandle(cudaIpcEventHandle_t * handle, cudaEvent_t event) {
   struct { cudaIpcEventHandle_t * handle; cudaEvent_t event; } params = {handle, event};
-  return call(176, "cudaIpcGetEventHandle", &params, [&] { return notSupported("cudaIpcGetEventHandle"); });
+  return call(176, "cudaIpcGetEventHandle", &params, [&] { return impl::cudaIpcGetEventHandle(handle, event); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaIpcGetMemHandle(cudaIpcMemHandle_t * handle, void * devPtr) {
   struct { cudaIpcMemHandle_t * handle; void * devPtr; } params = {handle, devPtr};
-  return call(178, "cudaIpcGetMemHandle", &params, [&] { return notSupported("cudaIpcGetMemHandle"); });
+  return call(178, "cudaIpcGetMemHandle", &params, [&] { return impl::cudaIpcGetMemHandle(handle, devPtr); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaIpcOpenEventHandle(cudaEvent_t * event, cudaIpcEventHandle_t handle) {
   struct { cudaEvent_t * event; cudaIpcEventHandle_t handle; } params = {event, handle};
-  return call(177, "cudaIpcOpenEventHandle", &params, [&] { return notSupported("cudaIpcOpenEventHandle"); });
+  return call(177, "cudaIpcOpenEventHandle", &params, [&] { return impl::cudaIpcOpenEventHandle(event, handle); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaIpcOpenMemHandle(void ** devPtr, cudaIpcMemHandle_t handle, unsigned int flags) {
   struct { void ** devPtr; cudaIpcMemHandle_t handle; unsigned int flags; } params = {devPtr, handle, flags};
-  return call(179, "cudaIpcOpenMemHandle", &params, [&] { return notSupported("cudaIpcOpenMemHandle"); });
+  return call(179, "cudaIpcOpenMemHandle", &params, [&] { return impl::cudaIpcOpenMemHandle(devPtr, handle, flags); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaKernelSetAttributeForDevice(cudaKernel_t kernel, enum cudaFuncAttribute attr, int value, int device) {
@@ -1528,12 +1537,12 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemPoolDestroy(cudaMemPool_t memPo
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemPoolExportPointer(struct cudaMemPoolPtrExportData * exportData, void * ptr) {
   struct { struct cudaMemPoolPtrExportData * exportData; void * ptr; } params = {exportData, ptr};
-  return call(389, "cudaMemPoolExportPointer", &params, [&] { return notSupported("cudaMemPoolExportPointer"); });
+  return call(389, "cudaMemPoolExportPointer", &params, [&] { return impl::cudaMemPoolExportPointer(exportData, ptr); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemPoolExportToShareableHandle(void * shareableHandle, cudaMemPool_t memPool, enum cudaMemAllocationHandleType handleType, unsigned int flags) {
   struct { void * shareableHandle; cudaMemPool_t memPool; enum cudaMemAllocationHandleType handleType; unsigned int flags; } params = {shareableHandle, memPool, handleType, flags};
-  return call(387, "cudaMemPoolExportToShareableHandle", &params, [&] { return notSupported("cudaMemPoolExportToShareableHandle"); });
+  return call(387, "cudaMemPoolExportToShareableHandle", &params, [&] { return impl::cudaMemPoolExportToShareableHandle(shareableHandle, memPool, handleType, flags); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemPoolGetAccess(enum cudaMemAccessFlags * flags, cudaMemPool_t memPool, struct cudaMemLocation * location) {
@@ -1548,12 +1557,12 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemPoolGetAttribute(cudaMemPool_t 
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemPoolImportFromShareableHandle(cudaMemPool_t * memPool, void * shareableHandle, enum cudaMemAllocationHandleType handleType, unsigned int flags) {
   struct { cudaMemPool_t * memPool; void * shareableHandle; enum cudaMemAllocationHandleType handleType; unsigned int flags; } params = {memPool, shareableHandle, handleType, flags};
-  return call(388, "cudaMemPoolImportFromShareableHandle", &params, [&] { return notSupported("cudaMemPoolImportFromShareableHandle"); });
+  return call(388, "cudaMemPoolImportFromShareableHandle", &params, [&] { return impl::cudaMemPoolImportFromShareableHandle(memPool, shareableHandle, handleType, flags); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemPoolImportPointer(void ** ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData * exportData) {
   struct { void ** ptr; cudaMemPool_t memPool; struct cudaMemPoolPtrExportData * exportData; } params = {ptr, memPool, exportData};
-  return call(390, "cudaMemPoolImportPointer", &params, [&] { return notSupported("cudaMemPoolImportPointer"); });
+  return call(390, "cudaMemPoolImportPointer", &params, [&] { return impl::cudaMemPoolImportPointer(ptr, memPool, exportData); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemPoolSetAccess(cudaMemPool_t memPool, const struct cudaMemAccessDesc * descList, size_t count) {
