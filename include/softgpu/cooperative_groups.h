@@ -252,6 +252,124 @@ SONDE_CG coalesced_group tiled_partition(const coalesced_group &parent, unsigned
   return coalesced_group(mask, rank, (parent.size() + size - 1) / size);
 }
 
+/* Tiles of several warps: their barriers and exchanges go through memory that
+ * the block's threads share. */
+template <unsigned int MaxBlockSize = 1024>
+struct block_tile_memory {
+  struct Tile {
+    unsigned arrived, phase;
+  };
+  Tile tiles[MaxBlockSize / 64 + 1];
+  alignas(16) unsigned char values[(MaxBlockSize / 32 + 1) * 16];  // one for each warp
+};
+
+/* The block, with memory for tiles of more than 32 threads. */
+template <unsigned int MaxBlockSize>
+class sonde_block_with_memory : public thread_block {
+ public:
+  SONDE_CG explicit sonde_block_with_memory(block_tile_memory<MaxBlockSize> &memory) : memory_(&memory) {}
+  SONDE_CG block_tile_memory<MaxBlockSize> &memory() const { return *memory_; }
+
+ private:
+  block_tile_memory<MaxBlockSize> *memory_;
+};
+template <unsigned int MaxBlockSize>
+SONDE_CG sonde_block_with_memory<MaxBlockSize> this_thread_block(block_tile_memory<MaxBlockSize> &memory) {
+  for (unsigned i = sonde_cg::threadInBlock(); i < MaxBlockSize / 64 + 1; i += sonde_cg::threadsInBlock())
+    memory.tiles[i] = {0, 0};
+  __syncthreads();
+  return sonde_block_with_memory<MaxBlockSize>(memory);
+}
+
+template <unsigned int Size>
+class sonde_wide_tile {
+  static_assert(Size > 32 && Size <= 1024 && (Size & (Size - 1)) == 0, "tiles have up to 1024 threads, a power of two");
+
+ public:
+  template <unsigned int MaxBlockSize>
+  SONDE_CG explicit sonde_wide_tile(block_tile_memory<MaxBlockSize> &memory) {
+    metaRank_ = sonde_cg::threadInBlock() / Size;
+    metaSize_ = (sonde_cg::threadsInBlock() + Size - 1) / Size;
+    arrived_ = &memory.tiles[metaRank_].arrived;
+    phase_ = &memory.tiles[metaRank_].phase;
+    values_ = memory.values + metaRank_ * (Size / 32) * 16;
+  }
+  SONDE_CG void sync() const {
+    __syncwarp();
+    if (sonde_lane_id() == 0) {
+      unsigned phase = *(volatile unsigned *)phase_;
+      __threadfence_block();
+      if (atomicAdd(arrived_, 1u) == Size / 32 - 1) {
+        *(volatile unsigned *)arrived_ = 0;
+        __threadfence_block();
+        *(volatile unsigned *)phase_ = phase + 1;
+      } else {
+        while (*(volatile unsigned *)phase_ == phase) {
+        }
+      }
+      __threadfence_block();
+    }
+    __syncwarp();
+  }
+  SONDE_CG static unsigned int thread_rank() { return sonde_cg::threadInBlock() & (Size - 1); }
+  SONDE_CG static constexpr unsigned int num_threads() { return Size; }
+  SONDE_CG static constexpr unsigned int size() { return Size; }
+  SONDE_CG unsigned int meta_group_rank() const { return metaRank_; }
+  SONDE_CG unsigned int meta_group_size() const { return metaSize_; }
+  template <typename T>
+  SONDE_CG T shfl(T value, int rank) const {
+    static_assert(sizeof(T) <= 16, "tiles of several warps exchange up to 16 bytes");
+    sync();
+    if ((int)thread_rank() == rank) __builtin_memcpy(values_, &value, sizeof(T));
+    sync();
+    __builtin_memcpy(&value, values_, sizeof(T));
+    return value;
+  }
+  SONDE_CG int any(int predicate) const { return combine((unsigned)(predicate != 0), [](unsigned a, unsigned b) { return a | b; }) != 0; }
+  SONDE_CG int all(int predicate) const { return combine((unsigned)(predicate != 0), [](unsigned a, unsigned b) { return a & b; }) != 0; }
+  /* One value of all threads', the same for each. */
+  template <typename T, typename Operation>
+  SONDE_CG T combine(T value, Operation operation) const {
+    static_assert(sizeof(T) <= 16, "tiles of several warps exchange up to 16 bytes");
+    for (unsigned lanes = 16; lanes > 0; lanes /= 2)
+      value = operation(value, sonde_cg::moveWords(
+                                   value, [&](unsigned w) { return __shfl_xor_sync(0xffffffffu, w, (int)lanes); }));
+    sync();
+    if (sonde_lane_id() == 0) __builtin_memcpy(values_ + thread_rank() / 32 * 16, &value, sizeof(T));
+    sync();
+    __builtin_memcpy(&value, values_, sizeof(T));
+    for (unsigned i = 1; i < Size / 32; ++i) {
+      T other;
+      __builtin_memcpy(&other, values_ + 16 * i, sizeof(T));
+      value = operation(value, other);
+    }
+    return value;
+  }
+
+ private:
+  unsigned metaRank_, metaSize_;
+  unsigned *arrived_, *phase_;
+  unsigned char *values_;
+};
+/* A tile of more than 32 threads is asked for by the same name. */
+template <unsigned int Size, unsigned int MaxBlockSize, bool Wide = (Size > 32)>
+struct sonde_tile_of {
+  using type = thread_block_tile<Size, thread_block>;
+  SONDE_CG static type make(const sonde_block_with_memory<MaxBlockSize> &block) {
+    return tiled_partition<Size>((const thread_block &)block);
+  }
+};
+template <unsigned int Size, unsigned int MaxBlockSize>
+struct sonde_tile_of<Size, MaxBlockSize, true> {
+  using type = sonde_wide_tile<Size>;
+  SONDE_CG static type make(const sonde_block_with_memory<MaxBlockSize> &block) { return type(block.memory()); }
+};
+template <unsigned int Size, unsigned int MaxBlockSize>
+SONDE_CG typename sonde_tile_of<Size, MaxBlockSize>::type tiled_partition(
+    const sonde_block_with_memory<MaxBlockSize> &block) {
+  return sonde_tile_of<Size, MaxBlockSize>::make(block);
+}
+
 /* ------------------------------------------------------ any of the above -- */
 
 /* A group whose kind is known at run time. */

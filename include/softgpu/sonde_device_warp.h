@@ -205,11 +205,6 @@ SONDE_DEVICE int sonde_clock32() {
 }
 /* The C library has a clock() of its own, for the host. */
 SONDE_DEVICE clock_t clock() { return sonde_clock32(); }
-SONDE_DEVICE unsigned long long __globaltimer() {
-  unsigned long long nanoseconds;
-  __asm__ __volatile__("mov.u64 %0, %%globaltimer;" : "=l"(nanoseconds)::"memory");
-  return nanoseconds;
-}
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 700
 SONDE_DEVICE void __nanosleep(unsigned nanoseconds) { __asm__ __volatile__("nanosleep.u32 %0;" ::"r"(nanoseconds)); }
 #endif

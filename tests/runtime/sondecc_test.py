@@ -12,6 +12,8 @@ import sys
 import tempfile
 import unittest
 
+import sondecc_programs as programs
+
 SONDECC, INCLUDE, LIBRARY = sys.argv[1:4]
 ENVIRONMENT = dict(os.environ, SONDE_INCLUDE_DIR=INCLUDE, SONDE_LIBRARY_DIR=LIBRARY,
                    LD_LIBRARY_PATH=LIBRARY)
@@ -223,11 +225,51 @@ int main() {
         self.assertNotEqual(result.returncode, 0)
         self.assertIn("bad.cu:2:3: error", result.stderr)
 
+    def runs(self, *options):
+        self.compile(*options, "-o", "program")
+        result = self.run_in([self.path("program")])
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+    def test_relocatable_device_code(self):
+        self.write("a.cu", programs.LINKED_A)
+        self.write("b.cu", programs.LINKED_B)
+        self.runs("-rdc=true", "a.cu", "b.cu")
+        self.compile("-dc", "a.cu")
+        self.compile("-dc", "b.cu")
+        subprocess.run(["ar", "rcs", "libb.a", "b.o"], cwd=self.directory.name, check=True)
+        self.runs("a.o", "libb.a")
+        # A link without sondecc.
+        self.compile("-dlink", "a.o", "b.o", "-o", "linked.o")
+        subprocess.run(["c++", "a.o", "b.o", "linked.o", "-L" + LIBRARY, "-lcudart", "-o", "program"],
+                       cwd=self.directory.name, check=True)
+        self.assertEqual(self.run_in([self.path("program")]).returncode, 0)
+        self.compile("-c", "kernel.cu")
+        result = self.compile("-dlink", "kernel.o", ok=False)
+        self.assertIn("no relocatable device code", result.stderr)
+
+    def test_what_nvcc_takes(self):
+        self.write("dialect.cu", programs.DIALECT)
+        self.write("header.cuh", programs.DIALECT_HEADER)
+        self.runs("-arch=sm_80", "-O2", "dialect.cu")
+        # Positions are those of the file itself.
+        self.write("dialect.cu", programs.DIALECT + "int broken = nothing;\n")
+        result = self.compile("dialect.cu", ok=False)
+        self.assertIn("dialect.cu:%d:14: error" % (programs.DIALECT.count("\n") + 1), result.stderr)
+
+    def test_barriers_pipelines_and_wide_tiles(self):
+        self.write("barrier.cu", programs.BARRIER)
+        for arch in ("sm_80", "sm_75"):  # with and without mbarrier objects
+            with self.subTest(arch):
+                self.runs("-arch=" + arch, "barrier.cu")
+
+    def test_matrix_products(self):
+        self.write("mma.cu", programs.MMA)
+        self.runs("-arch=sm_80", "mma.cu")
+
     def test_messages(self):
         for options, words in (
                 ((), "no input files"),
                 (("missing.cu",), "no such file"),
-                (("-dc", "kernel.cu"), "separate compilation"),
                 (("-cudart", "static", "whole.cu"), "no static runtime"),
                 (("-cubin", "kernel.cu"), "-ptx or -fatbin"),
                 (("-arch=sm_banana", "kernel.cu"), "unknown architecture"),

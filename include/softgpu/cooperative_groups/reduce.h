@@ -30,6 +30,11 @@ __device__ __inline__ T reduce(const thread_block_tile<Size, ParentT> &group, T 
   return value;
 }
 
+template <unsigned int Size, typename T, typename Operation>
+__device__ __inline__ T reduce(const sonde_wide_tile<Size> &group, T value, Operation operation) {
+  return group.combine(value, operation);
+}
+
 /* Any number of lanes: halving from the top, then the first one's result. */
 template <typename T, typename Operation>
 __device__ __inline__ T reduce(const coalesced_group &group, T value, Operation operation) {

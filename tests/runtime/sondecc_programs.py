@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs for sondecc_test.py, each of which answers 0 when its results are right."""
+
+# Relocatable device code: a variable, a function and a template of another file, and one name twice.
+LINKED_A = r"""
+extern __device__ int counter;
+__device__ int twice(int x);
+template <class T> __device__ T third(T x) { return x * 3; }
+static __device__ int own = 5;
+__global__ void first(int* out) { out[threadIdx.x] = twice(threadIdx.x) + counter + own + third(1); }
+void launchSecond(int*);
+int main() {
+  int* device;
+  int host[64];
+  if (cudaMalloc(&device, sizeof host)) return 1;
+  first<<<1, 32>>>(device);
+  launchSecond(device + 32);
+  if (cudaMemcpy(host, device, sizeof host, cudaMemcpyDeviceToHost)) return 2;
+  return !(host[0] == 15 && host[31] == 77 && host[32] == 107 && host[63] == 138);
+}
+"""
+LINKED_B = r"""
+__device__ int counter = 7;
+static __device__ int own = 100;
+template <class T> __device__ T third(T x) { return x * 3; }
+__device__ int twice(int x) { return 2 * x; }
+__global__ void second(int* out) { out[threadIdx.x] = threadIdx.x + own + counter + third(0); }
+void launchSecond(int* device) { second<<<1, 32>>>(device); }
+"""
+
+# What nvcc takes and clang does not by itself.
+DIALECT = r"""
+#include "header.cuh"
+struct Large { int values[2000]; };
+struct Trait { __host__ __device__ static int test(...); };
+__global__ void kernel(Large large, int* out, unsigned* lanes) {
+  __shared__ alignas(alignof(float4)) float tile[4][4];
+  tile[threadIdx.x / 4 % 4][threadIdx.x % 4] = threadIdx.x;
+  __syncthreads();
+  unsigned lane;
+  asm volatile("mov.u32 %0, %laneid;" : "=r"(lane));
+  lanes[threadIdx.x] = lane + lanesBelow();
+  out[threadIdx.x] = large.values[1999] + (reinterpret_cast<unsigned long long>(&tile[0][0]) % 16 == 0) +
+                     static_cast<int>(tile[1][2]);
+}
+bool wraps(int i) { return i + 1 < i; }
+int main(int argc, char**) {
+  Large large{};
+  large.values[1999] = 40;
+  int* out;
+  unsigned* lanes;
+  cudaMallocManaged(&out, 16 * 4);
+  cudaMallocManaged(&lanes, 16 * 4);
+  kernel<<<1, 16>>>(large, out, lanes);
+  if (cudaDeviceSynchronize()) return 1;
+  if (!wraps(2147483646 + argc)) return 2;
+  return !(out[5] == 47 && lanes[7] == 14);
+}
+"""
+DIALECT_HEADER = r"""
+__device__ inline unsigned lanesBelow() {
+  unsigned mask;
+  asm("mov.u32 %0, %lanemask_lt;" : "=r"(mask));
+  return __popc(mask);
+}
+"""
+
+# Barriers and pipelines of shared memory, and a tile of two warps.
+BARRIER = r"""
+#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+#include <cuda/barrier>
+#include <cuda/pipeline>
+#include <utility>
+namespace cg = cooperative_groups;
+
+// The first warp sums what the others have written; then all see the sum.
+__global__ void phases(int* out) {
+  __shared__ cuda::barrier<cuda::thread_scope_block> bar[2];
+  __shared__ int parts[128], sum;
+  if (threadIdx.x == 0) {
+    init(&bar[0], blockDim.x);
+    init(&bar[1], blockDim.x);
+  }
+  __syncthreads();
+  for (int round = 1; round <= 3; ++round) {
+    parts[threadIdx.x] = round * threadIdx.x;
+    auto token = bar[0].arrive();
+    if (threadIdx.x < 32) {
+      bar[0].wait(std::move(token));
+      if (threadIdx.x == 0) {
+        sum = 0;
+        for (int i = 0; i < 128; ++i) sum += parts[i];
+      }
+    }
+    bar[1].arrive_and_wait();
+    if (threadIdx.x == 127) out[round - 1] = sum;
+    bar[1].arrive_and_wait();
+  }
+}
+
+__global__ void copies(const int* in, int* out) {
+  __shared__ cuda::barrier<cuda::thread_scope_block> bar;
+  __shared__ alignas(16) int data[64];
+  if (threadIdx.x == 0) init(&bar, blockDim.x);
+  __syncthreads();
+  cuda::memcpy_async(&data[2 * threadIdx.x], &in[2 * threadIdx.x], cuda::aligned_size_t<8>(8), bar);
+  bar.arrive_and_wait();
+  out[threadIdx.x] = data[63 - threadIdx.x];
+}
+
+// Two stages between a warp that loads and one that adds.
+__global__ void stages(const int* in, int* out) {
+  __shared__ cuda::pipeline_shared_state<cuda::thread_scope_block, 2> state;
+  __shared__ int data[2][32];
+  const bool loads = threadIdx.x < 32;
+  const unsigned lane = threadIdx.x % 32;
+  auto pipe = cuda::make_pipeline(cg::this_thread_block(), &state,
+                                  loads ? cuda::pipeline_role::producer : cuda::pipeline_role::consumer);
+  int sum = 0;
+  for (int batch = 0; batch < 7; ++batch) {
+    if (loads) {
+      pipe.producer_acquire();
+      cuda::memcpy_async(&data[batch % 2][lane], &in[32 * batch + lane], cuda::aligned_size_t<4>(4), pipe);
+      pipe.producer_commit();
+    } else {
+      pipe.consumer_wait();
+      sum += data[batch % 2][31 - lane];
+      pipe.consumer_release();
+    }
+  }
+  if (!loads) out[lane] = sum;
+}
+
+__global__ void ownStages(const int* in, int* out) {
+  __shared__ int data[3][32];
+  cuda::pipeline<cuda::thread_scope_thread> pipe = cuda::make_pipeline();
+  int sum = 0;
+  for (int batch = 0, ahead = 0; batch < 7; ++batch) {
+    for (; ahead < 7 && ahead < batch + 3; ++ahead) {
+      pipe.producer_acquire();
+      cuda::memcpy_async(&data[ahead % 3][threadIdx.x], &in[32 * ahead + threadIdx.x], sizeof(int), pipe);
+      pipe.producer_commit();
+    }
+    pipe.consumer_wait();
+    sum += data[batch % 3][threadIdx.x];
+    pipe.consumer_release();
+  }
+  out[threadIdx.x] = sum;
+}
+
+__global__ void wide(int* out) {
+  __shared__ cg::block_tile_memory<256> memory;
+  auto tile = cg::tiled_partition<64>(cg::this_thread_block(memory));
+  const int sum = cg::reduce(tile, static_cast<int>(threadIdx.x), cg::plus<int>());
+  const int third = tile.shfl(static_cast<int>(threadIdx.x), 33);
+  if (tile.thread_rank() == 5) {
+    out[2 * tile.meta_group_rank()] = sum;
+    out[2 * tile.meta_group_rank() + 1] = third;
+  }
+}
+
+int main() {
+  int *in, *out;
+  cudaMallocManaged(&in, 256 * 4);
+  cudaMallocManaged(&out, 256 * 4);
+  for (int i = 0; i < 256; ++i) in[i] = i;
+  phases<<<1, 128>>>(out);
+  if (cudaDeviceSynchronize()) return 1;
+  if (out[0] != 8128 || out[1] != 2 * 8128 || out[2] != 3 * 8128) return 2;
+  copies<<<1, 32>>>(in, out);
+  if (cudaDeviceSynchronize()) return 3;
+  for (int i = 0; i < 32; ++i)
+    if (out[i] != 63 - i) return 4;
+  // Lane l of batch b has 32 b + l: over seven batches 32 * 21 + 7 l.
+  stages<<<1, 64>>>(in, out);
+  if (cudaDeviceSynchronize()) return 5;
+  for (int i = 0; i < 32; ++i)
+    if (out[i] != 672 + 7 * (31 - i)) return 6;
+  ownStages<<<1, 32>>>(in, out);
+  if (cudaDeviceSynchronize()) return 7;
+  for (int i = 0; i < 32; ++i)
+    if (out[i] != 672 + 7 * i) return 8;
+  wide<<<1, 256>>>(out);
+  if (cudaDeviceSynchronize()) return 9;
+  for (int t = 0; t < 4; ++t)
+    if (out[2 * t] != 2016 + 4096 * t || out[2 * t + 1] != 64 * t + 33) return 10 + t;
+  return 0;
+}
+"""
+
+# Products of matrices by a warp, against the sums written out.
+MMA = r"""
+#include <mma.h>
+#include <cstdio>
+using namespace nvcuda;
+using Row = wmma::row_major;
+using Column = wmma::col_major;
+template <class T, class Sum, class S, int M, int N, int K, class LA, class LB>
+__global__ void product(const S* a, const S* b, const Sum* c, Sum* d) {
+  wmma::fragment<wmma::matrix_a, M, N, K, T, LA> fa;
+  wmma::fragment<wmma::matrix_b, M, N, K, T, LB> fb;
+  wmma::fragment<wmma::accumulator, M, N, K, Sum> fc, one;
+  wmma::load_matrix_sync(fa, a, __is_same(LA, Row) ? K : M);
+  wmma::load_matrix_sync(fb, b, __is_same(LB, Row) ? N : K);
+  wmma::load_matrix_sync(fc, c, N, wmma::mem_row_major);
+  wmma::fill_fragment(one, Sum(1));
+  for (int i = 0; i < fc.num_elements; i++) fc.x[i] = fc.x[i] + one.x[i];
+  wmma::mma_sync(fc, fa, fb, fc);
+  wmma::store_matrix_sync(d, fc, M, wmma::mem_col_major);
+}
+template <class T, class Sum, class S, int M, int N, int K, class LA, class LB>
+bool run(const char* name) {
+  S *a, *b;
+  Sum *c, *d;
+  cudaMallocManaged(&a, M * K * sizeof(S));
+  cudaMallocManaged(&b, N * K * sizeof(S));
+  cudaMallocManaged(&c, M * N * sizeof(Sum));
+  cudaMallocManaged(&d, M * N * sizeof(Sum));
+  auto left = [](int m, int k) { return (m * 3 + k * 5) % 7; };
+  auto right = [](int k, int n) { return (k + n * 2) % 5; };
+  for (int m = 0; m < M; m++)
+    for (int k = 0; k < K; k++) a[__is_same(LA, Row) ? m * K + k : k * M + m] = S(float(left(m, k)));
+  for (int n = 0; n < N; n++)
+    for (int k = 0; k < K; k++) b[__is_same(LB, Row) ? k * N + n : n * K + k] = S(float(right(k, n)));
+  for (int i = 0; i < M * N; i++) c[i] = Sum(float(i % 9));
+  product<T, Sum, S, M, N, K, LA, LB><<<1, 32>>>(a, b, c, d);
+  if (cudaDeviceSynchronize()) return false;
+  int wrong = 0;
+  for (int m = 0; m < M; m++)
+    for (int n = 0; n < N; n++) {
+      int sum = (m * N + n) % 9 + 1;
+      for (int k = 0; k < K; k++) sum += left(m, k) * right(k, n);
+      wrong += float(d[n * M + m]) != sum;
+    }
+  if (wrong) printf("%s %d %d %d: %d wrong\n", name, M, N, K, wrong);
+  return wrong == 0;
+}
+int main() {
+  bool ok = run<__half, float, __half, 16, 16, 16, Row, Column>("f16");
+  ok &= run<__half, float, __half, 32, 8, 16, Column, Row>("f16");
+  ok &= run<__half, __half, __half, 8, 32, 16, Row, Row>("f16, sums of f16");
+  ok &= run<__nv_bfloat16, float, __nv_bfloat16, 16, 16, 16, Column, Column>("bf16");
+  ok &= run<__nv_bfloat16, float, __nv_bfloat16, 32, 8, 16, Row, Column>("bf16");
+  ok &= run<__nv_bfloat16, float, __nv_bfloat16, 8, 32, 16, Row, Row>("bf16");
+  ok &= run<wmma::precision::tf32, float, float, 16, 16, 8, Row, Column>("tf32");
+  ok &= run<double, double, double, 8, 8, 4, Row, Column>("f64");
+  ok &= run<signed char, int, signed char, 16, 16, 16, Row, Column>("s8");
+  ok &= run<unsigned char, int, unsigned char, 32, 8, 16, Column, Column>("u8");
+  ok &= run<unsigned char, int, unsigned char, 8, 32, 16, Row, Row>("u8");
+  return !ok;
+}
+"""
