@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/nvidia/hooks.h"
 
-#include <sched.h>
-
 #include <atomic>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
+#include <string_view>
 
 #include "platform/clock.h"
 #include "platform/nvidia/graph_trace.h"
@@ -28,66 +26,13 @@ thread_local ThreadCalls threadCalls __attribute__((tls_model("initial-exec")));
 
 namespace {
 
-std::atomic<const SondeListener*> listener{nullptr};
 std::atomic<uint32_t> correlations{0};
-
-// Threads that are inside listener functions, spread over cache lines.
-constexpr uint32_t kSlots = 64;
-struct alignas(64) UseCount {
-  std::atomic<int32_t> count{0};
-};
-UseCount uses[kSlots];
-
-std::mutex& listenerMutex() {
-  static std::mutex& mutex = *new std::mutex;
-  return mutex;
-}
-
-uint32_t slotOf(ThreadCalls& thread) {
-  static std::atomic<uint32_t> next{0};
-  if (thread.slot == 0) thread.slot = next.fetch_add(1, std::memory_order_relaxed) % kSlots + 1;
-  return thread.slot - 1;
-}
 
 }  // namespace
 
 uint32_t nextCorrelationId() {
   uint32_t id = correlations.fetch_add(1, std::memory_order_relaxed) + 1;
   return id != 0 ? id : nextCorrelationId();
-}
-
-ListenerUse::ListenerUse() : inDriver_(threadCalls.inDriver), inRuntime_(threadCalls.inRuntime) {
-  ThreadCalls& thread = threadCalls;
-  uses[slotOf(thread)].count.fetch_add(1, std::memory_order_seq_cst);
-  ++thread.listening;
-  thread.inDriver = thread.inRuntime = false;
-  listener_ = listener.load(std::memory_order_seq_cst);
-}
-
-ListenerUse::~ListenerUse() {
-  ThreadCalls& thread = threadCalls;
-  thread.inDriver = inDriver_;
-  thread.inRuntime = inRuntime_;
-  --thread.listening;
-  uses[slotOf(thread)].count.fetch_sub(1, std::memory_order_release);
-}
-
-int32_t setListener(const SondeListener* who) {
-  std::lock_guard lock(listenerMutex());
-  if (listener.load() != nullptr) return CUDA_ERROR_ALREADY_ACQUIRED;
-  listener.store(who, std::memory_order_seq_cst);
-  return CUDA_SUCCESS;
-}
-
-void clearListener() {
-  std::lock_guard lock(listenerMutex());
-  listener.store(nullptr, std::memory_order_seq_cst);
-  ThreadCalls& thread = threadCalls;
-  const uint32_t mine = slotOf(thread);
-  for (uint32_t i = 0; i < kSlots; ++i) {
-    const int32_t own = i == mine ? static_cast<int32_t>(thread.listening) : 0;
-    while (uses[i].count.load(std::memory_order_acquire) > own) sched_yield();
-  }
 }
 
 namespace {
@@ -136,9 +81,9 @@ void enter(SondeApiCall& call, OpenCall& open, uint32_t domain, uint32_t cbid, c
 
 // Calls that may make, change or drop the current context.
 bool changesContext(const char* name) {
-  return std::strncmp(name, "cuCtx", 5) == 0 || std::strncmp(name, "cuDevicePrimary", 15) == 0 ||
-         std::strncmp(name, "cudaSetDevice", 13) == 0 || std::strncmp(name, "cudaDeviceReset", 15) == 0 ||
-         std::strncmp(name, "cudaInitDevice", 14) == 0;
+  auto begins = [name](std::string_view with) { return std::strncmp(name, with.data(), with.size()) == 0; };
+  if (name[2] == 'd') return begins("cudaSetDevice") || begins("cudaDeviceReset") || begins("cudaInitDevice");
+  return begins("cuCtx") || begins("cuDevicePrimary");
 }
 
 void leave(SondeApiCall& call, int32_t* result) {
@@ -167,7 +112,7 @@ int32_t driverCall(uint32_t cbid, const char* name, bool perThread, const void* 
   if (handling & kHandleMemory) beforeMemory(cbid, params);
   PendingWork work;
   if (handling & (kHandleWork | kHandleOrder)) work.prepare(cbid, perThread, params);
-  const uint64_t started = platform::nowNs();
+  const uint64_t started = handling != 0 ? platform::nowNs() : 0;
   thread.inDriver = true;
   int32_t result = handling & kHandleGraph ? graphCall(cbid, params, run) : run();
   thread.inDriver = false;

@@ -50,18 +50,19 @@ const HookRow* driverRow(uint32_t cbid);
 
 // Where a thread stands between the application, our hooks and the driver.
 struct ThreadCalls {
-  uint32_t correlation;  // of the outermost hooked call; 0: none
-  uint32_t depth;        // hooked calls that are open
-  bool inDriver;         // within a driver function that was hooked …
-  bool inRuntime;        // … or a runtime function: calls from there are its own business
-  uint32_t listening;    // listener functions that are open
-  uint32_t slot;         // of the counters that detaching waits for; 0: none yet
+  uint32_t correlation;   // of the outermost hooked call; 0: none
+  uint32_t depth;         // hooked calls that are open
+  bool inDriver;          // within a driver function that was hooked …
+  bool inRuntime;         // … or a runtime function: calls from there are its own business
+  uint32_t listening;     // listener functions that are open
+  struct UseCount* uses;  // the thread's own count of them, which detaching waits for; nullptr: none yet
 };
 extern thread_local ThreadCalls threadCalls __attribute__((tls_model("initial-exec")));
 uint32_t nextCorrelationId();
 
 // Holds the listener in place while one of its functions runs; the code in
-// there is the application's as far as hooks are concerned.
+// there is the application's as far as hooks are concerned. Costs a few plain
+// stores: who detaches pays for the order of memory (membarrier).
 class ListenerUse {
  public:
   ListenerUse();
@@ -70,6 +71,7 @@ class ListenerUse {
   explicit operator bool() const { return listener_ != nullptr; }
 
  private:
+  UseCount* uses_;
   const SondeListener* listener_;
   bool inDriver_, inRuntime_;
 };
