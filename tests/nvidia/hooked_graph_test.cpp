@@ -177,6 +177,146 @@ TEST_F(HookedGraph, NodesAreRecordedInOrderWithTheirIds) {
   CHECK_CU(cuGraphDestroy(graph));
 }
 
+TEST_F(HookedGraph, NodesOfChildGraphsHaveTimesAndCanBeChanged) {
+  CUgraph innermost, inner, graph;
+  for (CUgraph* g : {&innermost, &inner, &graph}) CHECK_CU(cuGraphCreate(g, 0));
+  addKernel(innermost, {addKernel(innermost, {}, 3, 3)}, 4, 4);
+  CUgraphNode deep, child;
+  const CUgraphNode second = addKernel(inner, {}, 2, 2);
+  CHECK_CU(cuGraphAddChildGraphNode(&deep, inner, &second, 1, innermost));
+  addKernel(inner, {deep}, 5, 5);
+  const CUgraphNode first = addKernel(graph, {}, 1, 1);
+  CHECK_CU(cuGraphAddChildGraphNode(&child, graph, &first, 1, inner));
+  addKernel(graph, {child}, 6, 6);
+  CUgraphExec exec;
+  CHECK_CU(cuGraphInstantiate(&exec, graph, 0));
+  for (int i = 0; i < 3; ++i) CHECK_CU(cuGraphLaunch(exec, stream));
+  finish();
+  ASSERT_EQ(18u, kernels.size());
+  std::set<uint64_t> ids;
+  for (unsigned i = 0; i < 18; ++i) {
+    EXPECT_EQ(static_cast<int>(i % 6 + 1), kernels[i].gridX);  // they come one after the other
+    EXPECT_LT(kernels[i].start, kernels[i].end);
+    EXPECT_EQ(kernels[i % 6].graphNodeId, kernels[i].graphNodeId);
+    EXPECT_EQ(kernels[0].graphId, kernels[i].graphId);
+    if (i > 0) {
+      EXPECT_GE(kernels[i].start, kernels[i - 1].end);
+    }
+    ids.insert(kernels[i].graphNodeId);
+  }
+  // Nodes of child graphs are numbered behind those of the graph around them, the child nodes included.
+  const std::set<uint64_t> numbers{0, 2, 3, 5, 6, 7};
+  std::set<uint64_t> expected;
+  for (const uint64_t n : numbers) expected.insert(uint64_t{kernels[0].graphId} << 32 | n);
+  EXPECT_EQ(expected, ids);
+  for (unsigned i = 1; i <= 6; ++i) EXPECT_EQ(i, at(i));
+
+  // A node of a child graph, named as the application knows it.
+  CUgraph part, deepPart;
+  CHECK_CU(cuGraphChildGraphNodeGetGraph(child, &part));
+  std::vector<CUgraphNode> nodes(3);
+  size_t count = 3;
+  CHECK_CU(cuGraphGetNodes(part, nodes.data(), &count));
+  ASSERT_EQ(3u, count);
+  CHECK_CU(cuGraphChildGraphNodeGetGraph(nodes[1], &deepPart));
+  std::vector<CUgraphNode> deepNodes(2);
+  count = 2;
+  CHECK_CU(cuGraphGetNodes(deepPart, deepNodes.data(), &count));
+  CUdeviceptr out = memory + 4 * 7;
+  unsigned value = 77;
+  void* params[] = {&out, &value};
+  CUDA_KERNEL_NODE_PARAMS p = kernelParams(store, 7, params);
+  CHECK_CU(cuGraphExecKernelNodeSetParams(exec, nodes[0], &p));
+  value = 78, out = memory + 4 * 8;
+  p.gridDimX = 8;
+  CHECK_CU(cuGraphExecKernelNodeSetParams(exec, deepNodes[1], &p));
+  kernels.clear();
+  CHECK_CU(cuGraphLaunch(exec, stream));
+  finish();
+  ASSERT_EQ(6u, kernels.size());
+  const int changed[] = {1, 7, 3, 8, 5, 6};
+  for (unsigned i = 0; i < 6; ++i) EXPECT_EQ(changed[i], kernels[i].gridX);
+  EXPECT_EQ(77u, at(7));
+  EXPECT_EQ(78u, at(8));
+
+  // The child graph as a whole: of the same shape, and of another.
+  CUgraph other, wrong;
+  CHECK_CU(cuGraphClone(&other, inner));
+  std::vector<CUgraphNode> others(3);
+  count = 3;
+  CHECK_CU(cuGraphGetNodes(other, others.data(), &count));
+  value = 79, out = memory + 4 * 9;
+  p.gridDimX = 9;
+  CHECK_CU(cuGraphKernelNodeSetParams(others[2], &p));
+  CHECK_CU(cuGraphExecChildGraphNodeSetParams(exec, child, other));
+  CHECK_CU(cuGraphCreate(&wrong, 0));
+  addKernel(wrong, {}, 20);
+  EXPECT_NE(CUDA_SUCCESS, cuGraphExecChildGraphNodeSetParams(exec, child, wrong));
+  kernels.clear();
+  CHECK_CU(cuGraphLaunch(exec, stream));
+  CHECK_CU(cuGraphLaunch(exec, stream));
+  finish();
+  ASSERT_EQ(12u, kernels.size());
+  const int replaced[] = {1, 2, 3, 4, 9, 6};
+  for (unsigned i = 0; i < 12; ++i) {
+    EXPECT_EQ(replaced[i % 6], kernels[i].gridX);
+    EXPECT_LT(kernels[i].start, kernels[i].end);
+  }
+  EXPECT_EQ(79u, at(9));
+  EXPECT_EQ(0u, at(20));
+  CHECK_CU(cuGraphExecDestroy(exec));
+}
+
+// What the driver does not copy has no times; that its nodes ran is known.
+TEST_F(HookedGraph, NodesOfAGraphThatAllocatesAreRecordedWithoutTimes) {
+  CUgraph graph;
+  CHECK_CU(cuGraphCreate(&graph, 0));
+  CUDA_MEM_ALLOC_NODE_PARAMS allocation{};
+  allocation.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  allocation.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  allocation.bytesize = 4096;
+  CUgraphNode made, freed;
+  CHECK_CU(cuGraphAddMemAllocNode(&made, graph, nullptr, 0, &allocation));
+  const CUgraphNode a = addKernel(graph, {made}, 1, 3), b = addKernel(graph, {a}, 2, 5);
+  CUDA_MEMCPY3D copy{};
+  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.srcDevice = allocation.dptr, copy.dstDevice = memory + 8192;
+  copy.WidthInBytes = 512, copy.Height = copy.Depth = 1;
+  CUgraphNode copied;
+  CHECK_CU(cuGraphAddMemcpyNode(&copied, graph, &b, 1, &copy, context));
+  CHECK_CU(cuGraphAddMemFreeNode(&freed, graph, &copied, 1, allocation.dptr));
+  CUgraphExec exec;
+  CHECK_CU(cuGraphInstantiate(&exec, graph, 0));
+  CHECK_CU(cuGraphNodeSetEnabled(exec, b, 0));
+  CHECK_CU(cuGraphLaunch(exec, stream));
+  CHECK_CU(cuGraphNodeSetEnabled(exec, b, 1));
+  CHECK_CU(cuGraphLaunch(exec, stream));
+  finish();
+  ASSERT_EQ(3u, kernels.size());
+  uint32_t execId = 0;
+  CHECK_CUPTI(cuptiGetGraphExecId(exec, &execId));
+  std::vector<int> grids;
+  for (const auto& k : kernels) {
+    grids.push_back(k.gridX);
+    EXPECT_EQ(0u, k.start);
+    EXPECT_EQ(0u, k.end);
+    EXPECT_EQ(execId, k.graphId);
+    EXPECT_STREQ("store", k.name);
+    EXPECT_NE(0u, k.correlationId);
+  }
+  EXPECT_EQ((std::vector<int>{3, 3, 5}), grids);
+  ASSERT_EQ(2u, copies.size());
+  for (const auto& c : copies) {
+    EXPECT_EQ(CUPTI_ACTIVITY_MEMCPY_KIND_DTOD, c.copyKind);
+    EXPECT_EQ(512u, c.bytes);
+    EXPECT_EQ(0u, c.start);
+  }
+  EXPECT_NE(kernels[0].correlationId, kernels[1].correlationId);
+  EXPECT_EQ(kernels[1].correlationId, kernels[2].correlationId);
+  EXPECT_EQ(2u, at(2));
+  CHECK_CU(cuGraphExecDestroy(exec));
+}
+
 TEST_F(HookedGraph, TheApplicationsNodesStillChangeTheExecutableGraph) {
   CUgraph graph;
   CHECK_CU(cuGraphCreate(&graph, 0));

@@ -4,6 +4,7 @@
 // see tools/on-gpu.
 //
 //   features nodes     kernels, copies and sets of graphs, updated and enabled in all ways; times on stderr
+//   features uncopied  a graph that the driver does not copy (it allocates memory)
 //   features unified   counters of unified memory
 //   features attach    the first CUPTI call comes when work is in flight
 //   features devices   two devices at once
@@ -70,7 +71,9 @@ void completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
   std::lock_guard<std::mutex> lock(mutex);
   while (cuptiActivityGetNextRecord(buffer, valid, &r) == CUPTI_SUCCESS) {
     switch (r->kind) {
-      case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: kernels.push_back(*reinterpret_cast<CUpti_ActivityKernel10*>(r)); break;
+      case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+        kernels.push_back(*reinterpret_cast<CUpti_ActivityKernel10*>(r));
+        break;
       case CUPTI_ACTIVITY_KIND_MEMCPY: copies.push_back(*reinterpret_cast<CUpti_ActivityMemcpy6*>(r)); break;
       case CUPTI_ACTIVITY_KIND_MEMSET: sets.push_back(*reinterpret_cast<CUpti_ActivityMemset4*>(r)); break;
       case CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER:
@@ -114,8 +117,8 @@ void print() {
                 static_cast<unsigned>(c.graphNodeId), c.copyKind, c.srcKind, c.dstKind);
   for (const auto& s : sets)
     // Nor is the value: there the vendor's library says 0.
-    std::printf("MEMSET launch %zu node %u bytes %llu\n", launch(s.correlationId),
-                static_cast<unsigned>(s.graphNodeId), static_cast<unsigned long long>(s.bytes));
+    std::printf("MEMSET launch %zu node %u bytes %llu\n", launch(s.correlationId), static_cast<unsigned>(s.graphNodeId),
+                static_cast<unsigned long long>(s.bytes));
 }
 
 int nodes() {
@@ -130,7 +133,8 @@ int nodes() {
   RT(cudaGraphCreate(&graph, 0));
   cudaGraphNode_t set, a, b, copy;
   cudaMemsetParams setParams = {};
-  setParams.dst = out + 1000, setParams.value = 5, setParams.elementSize = 4, setParams.width = 256, setParams.height = 1;
+  setParams.dst = out + 1000, setParams.value = 5, setParams.elementSize = 4, setParams.width = 256,
+  setParams.height = 1;
   RT(cudaGraphAddMemsetNode(&set, graph, nullptr, 0, &setParams));
   uint64_t ns = 2000;
   void* params[] = {&out, &ns};
@@ -176,6 +180,39 @@ int nodes() {
   cudaGraphExecUpdateResultInfo info;
   RT(cudaGraphExecUpdate(captured, capture(20), &info));
   RT(cudaGraphLaunch(captured, stream));
+  // Child graphs, changed through a node of theirs and as a whole.
+  cudaGraph_t innermost, inner, outer, replacement;
+  for (cudaGraph_t* g : {&innermost, &inner, &outer}) RT(cudaGraphCreate(g, 0));
+  auto addSpin = [&](cudaGraph_t to, const cudaGraphNode_t* after, unsigned grid) {
+    cudaGraphNode_t node;
+    kernel.gridDim = dim3(grid);
+    RT(cudaGraphAddKernelNode(&node, to, after, after != nullptr ? 1 : 0, &kernel));
+    return node;
+  };
+  addSpin(innermost, nullptr, 33);
+  cudaGraphNode_t deep, child;
+  const cudaGraphNode_t second = addSpin(inner, nullptr, 32), first = addSpin(outer, nullptr, 31);
+  RT(cudaGraphAddChildGraphNode(&deep, inner, &second, 1, innermost));
+  addSpin(inner, &deep, 34);
+  RT(cudaGraphAddChildGraphNode(&child, outer, &first, 1, inner));
+  addSpin(outer, &child, 35);
+  cudaGraphExec_t nested;
+  RT(cudaGraphInstantiate(&nested, outer, 0));
+  for (int i = 0; i < 2; ++i) RT(cudaGraphLaunch(nested, stream));
+  cudaGraph_t part;
+  RT(cudaGraphChildGraphNodeGetGraph(child, &part));
+  cudaGraphNode_t partNodes[3];
+  size_t partCount = 3;
+  RT(cudaGraphGetNodes(part, partNodes, &partCount));
+  kernel.gridDim = dim3(42);
+  RT(cudaGraphExecKernelNodeSetParams(nested, partNodes[0], &kernel));
+  RT(cudaGraphLaunch(nested, stream));
+  RT(cudaGraphClone(&replacement, inner));
+  RT(cudaGraphGetNodes(replacement, partNodes, &partCount));
+  kernel.gridDim = dim3(54);
+  RT(cudaGraphKernelNodeSetParams(partNodes[2], &kernel));
+  RT(cudaGraphExecChildGraphNodeSetParams(nested, child, replacement));
+  RT(cudaGraphLaunch(nested, stream));
   RT(cudaStreamSynchronize(stream));
   CUPTI(cuptiActivityFlushAll(0));
   print();
@@ -207,8 +244,37 @@ int nodes() {
   }
   std::fprintf(stderr, "start since the first, minus the kernels' own: 1%% %.0f 50%% %.0f 99%% %.0f ns\n",
                percentile(starts, 0.01), percentile(starts, 0.5), percentile(starts, 0.99));
-  std::fprintf(stderr, "duration minus the kernels' own: 1%% %.0f 50%% %.0f 99%% %.0f ns\n", percentile(durations, 0.01),
-               percentile(durations, 0.5), percentile(durations, 0.99));
+  std::fprintf(stderr, "duration minus the kernels' own: 1%% %.0f 50%% %.0f 99%% %.0f ns\n",
+               percentile(durations, 0.01), percentile(durations, 0.5), percentile(durations, 0.99));
+  return 0;
+}
+
+// Graphs that the driver does not copy: that their nodes ran.
+int uncopied() {
+  start();
+  cudaStream_t stream;
+  RT(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  uint64_t* memory;
+  RT(cudaMalloc(&memory, 4096));
+  RT(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  uint64_t* allocated;
+  RT(cudaMallocAsync(&allocated, 4096, stream));
+  spin<<<61, 32, 0, stream>>>(allocated, 1000);
+  RT(cudaMemsetAsync(allocated, 1, 512, stream));
+  RT(cudaMemcpyAsync(memory, allocated, 512, cudaMemcpyDeviceToDevice, stream));
+  RT(cudaFreeAsync(allocated, stream));
+  spin<<<62, 32, 0, stream>>>(memory, 1000);
+  RT(cudaStreamEndCapture(stream, &graph));
+  RT(cudaGraphInstantiate(&exec, graph, 0));
+  for (int i = 0; i < 2; ++i) RT(cudaGraphLaunch(exec, stream));
+  RT(cudaStreamSynchronize(stream));
+  CUPTI(cuptiActivityFlushAll(0));
+  for (const auto& k : kernels) std::printf("KERNEL grid %d block %d\n", k.gridX, k.blockX);
+  for (const auto& c : copies)
+    std::printf("MEMCPY kind %d bytes %llu\n", c.copyKind, static_cast<unsigned long long>(c.bytes));
+  for (const auto& s : sets) std::printf("MEMSET bytes %llu\n", static_cast<unsigned long long>(s.bytes));
   return 0;
 }
 
@@ -398,9 +464,10 @@ int devices() {
 int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   if (what == "nodes") return nodes();
+  if (what == "uncopied") return uncopied();
   if (what == "unified") return unified();
   if (what == "attach") return attach();
   if (what == "devices") return devices();
-  std::fprintf(stderr, "usage: features nodes|unified|attach|devices\n");
+  std::fprintf(stderr, "usage: features nodes|uncopied|unified|attach|devices\n");
   return 2;
 }

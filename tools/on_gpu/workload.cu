@@ -6,7 +6,6 @@
 //
 //   workload list        what was recorded, in a form that two libraries agree on
 //   workload accuracy    kernel times against %globaltimer
-//   workload overhead    what recording costs the host
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <cupti.h>
@@ -67,7 +66,6 @@ std::vector<CUpti_ActivityMemcpy6> copies;
 std::vector<CUpti_ActivityMemset4> sets;
 std::vector<CUpti_ActivityAPI> calls;
 std::vector<CUpti_ActivityGraphTrace2> graphs;
-bool keepRecords = true;
 size_t counted = 0;
 
 void requested(uint8_t** buffer, size_t* size, size_t* maximum) {
@@ -81,9 +79,10 @@ void completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
   std::lock_guard<std::mutex> lock(mutex);
   while (cuptiActivityGetNextRecord(buffer, valid, &r) == CUPTI_SUCCESS) {
     ++counted;
-    if (!keepRecords) continue;
     switch (r->kind) {
-      case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: kernels.push_back(*reinterpret_cast<CUpti_ActivityKernel10*>(r)); break;
+      case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+        kernels.push_back(*reinterpret_cast<CUpti_ActivityKernel10*>(r));
+        break;
       case CUPTI_ACTIVITY_KIND_MEMCPY: copies.push_back(*reinterpret_cast<CUpti_ActivityMemcpy6*>(r)); break;
       case CUPTI_ACTIVITY_KIND_MEMSET: sets.push_back(*reinterpret_cast<CUpti_ActivityMemset4*>(r)); break;
       case CUPTI_ACTIVITY_KIND_DRIVER:
@@ -166,11 +165,12 @@ int list() {
   char text[512];
   std::sort(kernels.begin(), kernels.end(), [](auto& a, auto& b) { return a.correlationId < b.correlationId; });
   for (const auto& k : kernels) {
-    std::snprintf(text, sizeof text,
-                  "KERNEL %s grid %d,%d,%d block %d,%d,%d regs %u smem %d+%d local %u launch %d stream #%u by %s times %s",
-                  k.name, k.gridX, k.gridY, k.gridZ, k.blockX, k.blockY, k.blockZ, k.registersPerThread,
-                  k.staticSharedMemory, k.dynamicSharedMemory, k.localMemoryPerThread, k.launchType,
-                  streamNumber(k.streamId), apiOf(k.correlationId).c_str(), k.start < k.end ? "ok" : "BAD");
+    std::snprintf(
+        text, sizeof text,
+        "KERNEL %s grid %d,%d,%d block %d,%d,%d regs %u smem %d+%d local %u launch %d stream #%u by %s times %s",
+        k.name, k.gridX, k.gridY, k.gridZ, k.blockX, k.blockY, k.blockZ, k.registersPerThread, k.staticSharedMemory,
+        k.dynamicSharedMemory, k.localMemoryPerThread, k.launchType, streamNumber(k.streamId),
+        apiOf(k.correlationId).c_str(), k.start < k.end ? "ok" : "BAD");
     lines.push_back({k.correlationId, text});
   }
   for (const auto& c : copies) {
@@ -304,8 +304,8 @@ int accuracy() {
     disorder += k.start < last[k.streamId];
     last[k.streamId] = k.end;
   }
-  std::printf("%-18s %6s | %8s %8s %8s | %8s %8s %8s | %8s\n", "kernels", "n", "start", "|50%|", "|99%|", "end", "|50%|",
-              "|99%|", "duration");
+  std::printf("%-18s %6s | %8s %8s %8s | %8s %8s %8s | %8s\n", "kernels", "n", "start", "|50%|", "|99%|", "end",
+              "|50%|", "|99%|", "duration");
   size_t index = 1;
   for (const Group& g : groups) {
     std::vector<double> start, end, startSize, endSize, duration;
@@ -335,68 +335,12 @@ int accuracy() {
   return 0;
 }
 
-// ----------------------------------------------------------------- overhead --
-
-double launchCost() {
-  constexpr int kRounds = 40, kBatch = 250;
-  std::vector<double> costs;
-  for (int r = 0; r < kRounds; ++r) {
-    RT(cudaDeviceSynchronize());
-    const uint64_t a = now();
-    for (int i = 0; i < kBatch; ++i) empty<<<1, 1>>>();
-    costs.push_back(static_cast<double>(now() - a) / kBatch);
-  }
-  RT(cudaDeviceSynchronize());
-  return at(costs, 0.5);
-}
-
-double callCost() {
-  constexpr int kRounds = 40, kBatch = 2000;
-  std::vector<double> costs;
-  int device;
-  for (int r = 0; r < kRounds; ++r) {
-    const uint64_t a = now();
-    for (int i = 0; i < kBatch; ++i) RT(cudaGetDevice(&device));
-    costs.push_back(static_cast<double>(now() - a) / kBatch);
-  }
-  return at(costs, 0.5);
-}
-
-int overhead() {
-  keepRecords = false;
-  empty<<<1, 1>>>();
-  launchCost();
-  CUPTI(cuptiActivityRegisterCallbacks(requested, completed));
-  // Rounds of off, on, off: what else changes meanwhile hits both.
-  auto compare = [](const char* what, std::initializer_list<CUpti_ActivityKind> kinds, auto&& cost) {
-    std::vector<double> off, more;
-    for (int round = 0; round < 5; ++round) {
-      const double before = cost();
-      enable(kinds);
-      cost();
-      const double on = cost();
-      enable(kinds, false);
-      CUPTI(cuptiActivityFlushAll(0));
-      const double after = cost();
-      off.push_back((before + after) / 2);
-      more.push_back(on - (before + after) / 2);
-    }
-    std::printf("%-46s off %6.0f ns, on +%.0f ns\n", what, at(off, 0.5), at(more, 0.5));
-  };
-  compare("a launch: kernels", {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL}, launchCost);
-  compare("a launch: kernels, runtime and driver calls",
-          {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER}, launchCost);
-  compare("cudaGetDevice: runtime calls", {CUPTI_ACTIVITY_KIND_RUNTIME}, callCost);
-  return 0;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   if (what == "list") return list();
   if (what == "accuracy") return accuracy();
-  if (what == "overhead") return overhead();
-  std::fprintf(stderr, "usage: workload list|accuracy|overhead\n");
+  std::fprintf(stderr, "usage: workload list|accuracy\n");
   return 2;
 }

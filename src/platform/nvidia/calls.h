@@ -70,6 +70,8 @@ namespace sonde::platform::nvidia {
   X(cuGraphKernelNodeGetAttribute)     \
   X(cuGraphMemcpyNodeGetParams)        \
   X(cuGraphMemsetNodeGetParams)        \
+  X(cuGraphChildGraphNodeGetGraph)     \
+  X(cuGraphMemAllocNodeGetParams)      \
   X(cuGraphAddEventRecordNode)         \
   X(cuGraphAddDependencies)            \
   X(cuGraphRemoveDependencies)         \

@@ -120,7 +120,7 @@ void forgetGraphExec(CUgraphExec exec) {
   all.execs.erase(exec);
 }
 
-std::vector<CUgraphNode> nodesOf(CUgraph graph) {
+std::vector<CUgraphNode> nodesOf(CUgraph graph, CUgraph numberedIn) {
   size_t count = 0;
   if (!own.cuGraphGetNodes || own.cuGraphGetNodes(graph, nullptr, &count) != CUDA_SUCCESS) return {};
   std::vector<CUgraphNode> nodes(count);
@@ -128,7 +128,7 @@ std::vector<CUgraphNode> nodesOf(CUgraph graph) {
   nodes.resize(count);
   Ids& all = ids();
   std::lock_guard lock(all.mutex);
-  Graph& known = graphOf(all, graph);
+  Graph& known = graphOf(all, numberedIn != nullptr ? numberedIn : graph);
   for (CUgraphNode node : nodes) note(all, known, node);
   return nodes;
 }

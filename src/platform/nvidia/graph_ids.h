@@ -24,7 +24,9 @@ void forgetGraphNode(CUgraphNode node);
 void forgetGraphExec(CUgraphExec exec);
 
 // Nodes of a graph, in the driver's order; also numbers the ones that are new.
-std::vector<CUgraphNode> nodesOf(CUgraph graph);
+// A child graph's are numbered with those of the graph that it is part of:
+// `numberedIn`.
+std::vector<CUgraphNode> nodesOf(CUgraph graph, CUgraph numberedIn = nullptr);
 
 // For the listener; nothing unless it is interested in resources.
 void tellGraph(uint32_t event, CUgraph graph, CUgraph original);

@@ -8,6 +8,7 @@
 #include "platform/nvidia/calls.h"
 #include "platform/nvidia/graph_ids.h"
 #include "platform/nvidia/graph_trace.h"
+#include "platform/nvidia/hooks.h"
 #include "platform/nvidia/work.h"
 
 namespace sonde::platform::nvidia {
@@ -17,9 +18,10 @@ constexpr size_t kMostNodes = 20000;
 
 class Instrument {
  public:
-  Instrument(CUgraph copy, TracedGraph& graph, EventSet& events, std::string* why)
-      : copy_(copy), graph_(graph), events_(events), why_(why) {}
-  bool run() { return read() && describe() && addEvents(); }
+  // `events` nullptr: only what the nodes are.
+  Instrument(CUgraph copy, CUgraph whole, TracedGraph& graph, EventSet* events, std::string* why)
+      : copy_(copy), whole_(whole), graph_(graph), events_(events), why_(why), first_(graph.nodes.size()) {}
+  bool run() { return read() && describe() && (events_ == nullptr || addEvents()) && doChildren(); }
 
  private:
   bool no(const char* why) {
@@ -28,8 +30,9 @@ class Instrument {
   }
 
   bool read() {
-    nodes_ = nodesOf(copy_);
-    if (nodes_.size() > kMostNodes) return no("it has too many nodes");
+    nodes_ = nodesOf(copy_, whole_);
+    if (events_ == nullptr) return true;
+    if (graph_.nodes.size() + nodes_.size() > kMostNodes) return no("it has too many nodes");
     size_t count = 0;
     if (!own.cuGraphGetEdges || own.cuGraphGetEdges(copy_, nullptr, nullptr, nullptr, &count) != CUDA_SUCCESS)
       return no("the driver does not tell its edges");
@@ -46,7 +49,19 @@ class Instrument {
     return true;
   }
 
+  // Copies may name memory that is there only while the graph runs.
+  void noteAllocations() {
+    for (CUgraphNode node : nodes_) {
+      CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+      CUDA_MEM_ALLOC_NODE_PARAMS p{};
+      if (own.cuGraphNodeGetType(node, &type) == CUDA_SUCCESS && type == CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
+          own.cuGraphMemAllocNodeGetParams && own.cuGraphMemAllocNodeGetParams(node, &p) == CUDA_SUCCESS)
+        graph_.allocations.emplace_back(p.dptr, p.bytesize);
+    }
+  }
+
   bool describe() {
+    if (events_ == nullptr) noteAllocations();
     for (CUgraphNode node : nodes_) {
       CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
       if (own.cuGraphNodeGetType(node, &type) != CUDA_SUCCESS) return no("the driver does not tell a node's type");
@@ -61,7 +76,8 @@ class Instrument {
           describeKernelNode(p, traced);
           if (own.cuGraphKernelNodeGetAttribute) {
             CUkernelNodeAttrValue value{};
-            if (own.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value) ==
+            if (events_ != nullptr &&
+                own.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value) ==
                     CUDA_SUCCESS &&
                 value.deviceUpdatableKernelNode.deviceUpdatable != 0)
               return no("the device may change its nodes");
@@ -82,14 +98,14 @@ class Instrument {
           CUDA_MEMCPY3D p{};
           if (!own.cuGraphMemcpyNodeGetParams || own.cuGraphMemcpyNodeGetParams(node, &p) != CUDA_SUCCESS)
             return no("the driver does not tell a copy's parameters");
-          describeCopyNode(p, *graph_.context, traced);
+          describeCopyNode(p, graph_, traced);
           break;
         }
         case CU_GRAPH_NODE_TYPE_MEMSET: {
           CUDA_MEMSET_NODE_PARAMS p{};
           if (!own.cuGraphMemsetNodeGetParams || own.cuGraphMemsetNodeGetParams(node, &p) != CUDA_SUCCESS)
             return no("the driver does not tell a set's parameters");
-          describeSetNode(p, *graph_.context, traced);
+          describeSetNode(p, graph_, traced);
           break;
         }
         case CU_GRAPH_NODE_TYPE_HOST:
@@ -99,10 +115,22 @@ class Instrument {
         case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
         case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
         case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: continue;
-        case CU_GRAPH_NODE_TYPE_GRAPH: return no("it has child graphs");
+        case CU_GRAPH_NODE_TYPE_GRAPH: {
+          TracedChild child;
+          child.node = node;
+          if (!own.cuGraphChildGraphNodeGetGraph ||
+              own.cuGraphChildGraphNodeGetGraph(node, &child.graph) != CUDA_SUCCESS)
+            return no("the driver does not tell a child graph");
+          children_.push_back(child);
+          continue;
+        }
         case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-        case CU_GRAPH_NODE_TYPE_MEM_FREE: return no("it allocates memory");
-        default: return no("it has nodes of a kind that cannot be copied");
+        case CU_GRAPH_NODE_TYPE_MEM_FREE:
+          if (events_ == nullptr) continue;
+          return no("it allocates memory");
+        default:
+          if (events_ == nullptr) continue;  // how often the body of a condition runs is the device's affair
+          return no("it has nodes of a kind that cannot be copied");
       }
       traced.endEvent = 0;
       place_[node] = graph_.nodes.size();
@@ -111,16 +139,29 @@ class Instrument {
     return true;
   }
 
+  bool doChildren() {
+    for (TracedChild child : children_) {
+      child.first = graph_.nodes.size();
+      child.firstEvent = graph_.eventNodes.size();
+      const size_t at = graph_.children.size();
+      graph_.children.push_back(child);
+      if (!Instrument(child.graph, whole_, graph_, events_, why_).run()) return false;
+      graph_.children[at].count = graph_.nodes.size() - child.first;
+      graph_.children[at].eventCount = graph_.eventNodes.size() - child.firstEvent;
+    }
+    return true;
+  }
+
   // Index of the new event; ~0: failed.
   uint32_t addEvent(const std::vector<CUgraphNode>& behind, CUgraphNode* made) {
     const size_t index = graph_.eventNodes.size();
-    if (events_.events.size() == index) {
+    if (events_->events.size() == index) {
       const CUevent event = graph_.context->takeEvent();
       if (event == nullptr) return ~0u;
-      events_.events.push_back(event);
+      events_->events.push_back(event);
     }
     if (own.cuGraphAddEventRecordNode(made, copy_, behind.empty() ? nullptr : behind.data(), behind.size(),
-                                      events_.events[index]) != CUDA_SUCCESS)
+                                      events_->events[index]) != CUDA_SUCCESS)
       return ~0u;
     graph_.eventNodes.push_back(*made);
     return static_cast<uint32_t>(index);
@@ -134,7 +175,7 @@ class Instrument {
     if (!own.cuGraphAddEventRecordNode || !own.cuGraphAddDependencies || !own.cuGraphRemoveDependencies ||
         !own.cuGraphExecEventRecordNodeSetEvent)
       return no("the driver has no event nodes");
-    if (graph_.nodes.empty()) return no("it has no kernel, copy or set");
+    if (graph_.nodes.size() == first_) return true;  // no kernel, copy or set: only child graphs may have some
     static const char* const kFailed = "the driver does not take event nodes";
     // What starts first starts behind one event.
     uint32_t root = ~0u;
@@ -146,8 +187,9 @@ class Instrument {
       if (rootNode == nullptr && (root = addEvent({}, &rootNode)) == ~0u) return no(kFailed);
       if (!depend(rootNode, node)) return no(kFailed);
     }
-    graph_.oneLine = roots <= 1;
-    for (TracedNode& traced : graph_.nodes) {
+    if (roots > 1) graph_.oneLine = false;
+    for (size_t i = first_; i < graph_.nodes.size(); ++i) {
+      TracedNode& traced = graph_.nodes[i];
       CUgraphNode made = nullptr;
       traced.endEvent = addEvent({traced.handle}, &made);
       if (traced.endEvent == ~0u) return no(kFailed);
@@ -162,7 +204,8 @@ class Instrument {
           return no(kFailed);
       }
     }
-    for (TracedNode& traced : graph_.nodes) {
+    for (size_t i = first_; i < graph_.nodes.size(); ++i) {
+      TracedNode& traced = graph_.nodes[i];
       const auto previous = before_.find(traced.handle);
       if (previous == before_.end()) {
         traced.startEvents = {root};
@@ -187,10 +230,12 @@ class Instrument {
     return true;
   }
 
-  CUgraph copy_;
+  CUgraph copy_, whole_;  // whole_: of which it is a child graph, or itself
   TracedGraph& graph_;
-  EventSet& events_;
+  EventSet* events_;
   std::string* why_;
+  const size_t first_;  // of this graph's own nodes in graph_.nodes; child graphs' come after them
+  std::vector<TracedChild> children_;
   std::vector<CUgraphNode> nodes_, from_, to_;
   std::unordered_map<CUgraphNode, std::vector<CUgraphNode>> before_, after_;
   std::map<std::pair<CUgraphNode, CUgraphNode>, CUgraphEdgeData> edges_;
@@ -200,7 +245,15 @@ class Instrument {
 }  // namespace
 
 bool instrumentGraph(CUgraph copy, TracedGraph& graph, EventSet& events, std::string* why) {
-  return Instrument(copy, graph, events, why).run();
+  if (!Instrument(copy, copy, graph, &events, why).run()) return false;
+  if (graph.nodes.empty()) *why = "it has no kernel, copy or set";
+  return !graph.nodes.empty();
+}
+
+void describeGraph(CUgraph original, TracedGraph& graph) {
+  std::string why;
+  if (!Instrument(original, original, graph, nullptr, &why).run())
+    debug("some nodes of a graph are not recorded: %s", why.c_str());
 }
 
 }  // namespace sonde::platform::nvidia

@@ -62,6 +62,7 @@ constexpr uint32_t kAlways[] = {CBID(cuStreamBeginCapture),
                                 CBID(cuGraphExecMemcpyNodeSetParams),
                                 CBID(cuGraphExecMemsetNodeSetParams),
                                 CBID(cuGraphExecHostNodeSetParams),
+                                CBID(cuGraphExecChildGraphNodeSetParams),
                                 CBID(cuGraphExecEventRecordNodeSetEvent),
                                 CBID(cuGraphExecEventWaitNodeSetEvent),
                                 CBID(cuGraphExecExternalSemaphoresSignalNodeSetParams),
@@ -88,13 +89,17 @@ const Params& as(const void* params) {
   return *static_cast<const Params*>(params);
 }
 
-std::shared_ptr<TracedGraph> find(CUgraphExec exec) {
+}  // namespace
+
+std::shared_ptr<TracedGraph> tracedGraph(CUgraphExec exec) {
   Traced& t = traced();
   if (t.count.load(std::memory_order_acquire) == 0) return nullptr;
   std::shared_lock lock(t.mutex);
   const auto at = t.graphs.find(exec);
   return at == t.graphs.end() ? nullptr : at->second;
 }
+
+namespace {
 
 bool wantsNodes() {
   constexpr uint64_t kWork = SONDE_INTEREST_KERNEL | SONDE_INTEREST_MEMCPY | SONDE_INTEREST_MEMSET;
@@ -137,64 +142,77 @@ bool forTheDevice(uint32_t cbid, const void* params) {
   return (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0;
 }
 
-void drop(CUgraph copy) {
+}  // namespace
+
+void dropCopy(CUgraph copy) {
   if (copy == nullptr) return;
   forgetGraph(copy);
   if (own.cuGraphDestroy) own.cuGraphDestroy(copy);
 }
 
+namespace {
+
+void remember(CUgraphExec exec, std::shared_ptr<TracedGraph> graph) {
+  Traced& t = traced();
+  std::unique_lock lock(t.mutex);
+  t.graphs[exec] = std::move(graph);
+  t.count.store(t.graphs.size(), std::memory_order_release);
+}
+
 int32_t instantiate(uint32_t cbid, const void* params, FunctionRef<int32_t()> run) {
   const auto& p = as<cuGraphInstantiateWithFlags_params>(params);  // all begin so
   Context* context = currentContext();
-  const bool nodes = wantsNodes() && context != nullptr && !forTheDevice(cbid, params);
+  const bool usable = p.hGraph != nullptr && p.phGraphExec != nullptr;
+  const bool nodes = usable && wantsNodes() && context != nullptr;
   const bool told = (interest() & SONDE_INTEREST_RESOURCE) != 0;
   CUgraph copy = nullptr;
-  if ((nodes || told) && p.hGraph != nullptr && p.phGraphExec != nullptr && own.cuGraphClone) {
+  std::string why;
+  if ((nodes || told) && usable && own.cuGraphClone) {
     nodesOf(p.hGraph);  // numbered
     if (own.cuGraphClone(&copy, p.hGraph) != CUDA_SUCCESS) {
       copy = nullptr;
-      if (nodes) debug("no records of a graph's nodes: the driver does not copy it");
+      why = "the driver does not copy it";
     }
   }
-  if (copy == nullptr) {
-    const int32_t result = run();
-    if (result == CUDA_SUCCESS && p.phGraphExec != nullptr)
-      tellGraphExec(SONDE_RESOURCE_GRAPH_EXEC_CREATED, *p.phGraphExec, p.hGraph);
-    return result;
+  uint32_t id = 0;
+  if (copy != nullptr) {
+    id = graphIdOf(copy);
+    tellClone(copy, p.hGraph);
   }
-  const uint32_t id = graphIdOf(copy);
-  tellClone(copy, p.hGraph);
   auto graph = std::make_shared<TracedGraph>();
   graph->context = context;
-  graph->id = id;
   auto events = std::make_shared<EventSet>();
   int32_t result = CUDA_ERROR_UNKNOWN;
-  bool isTraced = false;
-  if (nodes) {
-    std::string why;
+  if (forTheDevice(cbid, params)) why = "the device launches it";
+  if (nodes && why.empty() && instrumentGraph(copy, *graph, *events, &why)) {
+    result = instantiateWith(cbid, params, copy);
+    if (result == CUDA_SUCCESS) {
+      graph->copy = copy;
+    } else {
+      why = "the driver does not instantiate its copy";
+    }
+  }
+  if (graph->copy == nullptr) {
+    if (context != nullptr) context->giveEvents(events->events);
+    dropCopy(copy);
+    result = run();  // with the application's own graph: its own errors
+    if (nodes && result == CUDA_SUCCESS) {
+      debug("no times of a graph's nodes: %s", why.c_str());
+      graph = std::make_shared<TracedGraph>();
+      graph->context = context;
+      events = std::make_shared<EventSet>();
+      describeGraph(p.hGraph, *graph);
+    }
+  }
+  if (result != CUDA_SUCCESS || !usable) return result;
+  if (id != 0) nameGraphExec(*p.phGraphExec, id);
+  if (nodes && !graph->nodes.empty()) {
+    graph->id = id != 0 ? id : graphExecIdOf(*p.phGraphExec);
     graph->current = events;
     graph->sets.push_back(events);
-    if (instrumentGraph(copy, *graph, *events, &why)) {
-      result = instantiateWith(cbid, params, copy);
-      isTraced = result == CUDA_SUCCESS;
-      if (!isTraced) why = "the driver does not instantiate its copy";
-    }
-    if (!isTraced) debug("no records of a graph's nodes: %s", why.c_str());
+    remember(*p.phGraphExec, std::move(graph));
   }
-  if (isTraced) {
-    graph->copy = copy;
-    Traced& t = traced();
-    std::unique_lock lock(t.mutex);
-    t.graphs[*p.phGraphExec] = graph;
-    t.count.store(t.graphs.size(), std::memory_order_release);
-  } else {
-    drop(copy);
-    result = run();  // with the application's own graph: its own errors
-  }
-  if (result == CUDA_SUCCESS) {
-    nameGraphExec(*p.phGraphExec, id);
-    tellGraphExec(SONDE_RESOURCE_GRAPH_EXEC_CREATED, *p.phGraphExec, p.hGraph);
-  }
+  tellGraphExec(SONDE_RESOURCE_GRAPH_EXEC_CREATED, *p.phGraphExec, p.hGraph);
   return result;
 }
 
@@ -216,148 +234,6 @@ int32_t destroyExec(CUgraphExec exec, FunctionRef<int32_t()> run) {
   return result;
 }
 
-void setEvents(CUgraphExec exec, TracedGraph& graph, const EventSet& events) {
-  for (size_t i = 0; i < graph.eventNodes.size(); ++i)
-    own.cuGraphExecEventRecordNodeSetEvent(exec, graph.eventNodes[i], events.events[i]);
-}
-
-// The application brings a new graph of the same shape: its copy gets event
-// nodes in the same way.
-int32_t updateExec(uint32_t cbid, const void* params, FunctionRef<int32_t()> run) {
-  const auto& p = as<cuGraphExecUpdate_v2_params>(params);  // both begin so
-  const std::shared_ptr<TracedGraph> graph = find(p.hGraphExec);
-  if (graph == nullptr || p.hGraph == nullptr) return run();
-  CUgraph copy = nullptr;
-  if (own.cuGraphClone(&copy, p.hGraph) != CUDA_SUCCESS) return run();
-  std::lock_guard lock(graph->mutex);
-  TracedGraph other;
-  other.context = graph->context;
-  EventSet events = *graph->current;
-  const size_t known = events.events.size();
-  std::string why;
-  int32_t result;
-  if (!instrumentGraph(copy, other, events, &why) || other.eventNodes.size() != known ||
-      other.nodes.size() != graph->nodes.size()) {
-    result = run();  // the driver says that the shapes differ
-  } else if (cbid == CBID(cuGraphExecUpdate_v2)) {
-    result = original<CUresult (*)(CUgraphExec, CUgraph, CUgraphExecUpdateResultInfo*)>(cbid)(p.hGraphExec, copy,
-                                                                                              p.resultInfo);
-    // Nodes of the copy mean nothing to the application.
-    if (result != CUDA_SUCCESS && p.resultInfo != nullptr) {
-      auto mine = [&](CUgraphNode& node) {
-        for (CUgraphNode candidate : nodesOf(p.hGraph)) {
-          CUgraphNode twin = nullptr;
-          if (own.cuGraphNodeFindInClone(&twin, candidate, copy) == CUDA_SUCCESS && twin == node) {
-            node = candidate;
-            return;
-          }
-        }
-        node = nullptr;
-      };
-      mine(p.resultInfo->errorNode);
-      mine(p.resultInfo->errorFromNode);
-    }
-  } else {
-    const auto& v1 = as<cuGraphExecUpdate_params>(params);
-    result = original<CUresult (*)(CUgraphExec, CUgraph, CUgraphNode*, CUgraphExecUpdateResult*)>(cbid)(
-        v1.hGraphExec, copy, v1.hErrorNode_out, v1.updateResult_out);
-    if (result != CUDA_SUCCESS && v1.hErrorNode_out != nullptr) *v1.hErrorNode_out = nullptr;
-  }
-  for (size_t i = known; i < events.events.size(); ++i) graph->context->giveEvent(events.events[i]);
-  if (result == CUDA_SUCCESS) {
-    for (size_t i = 0; i < graph->nodes.size(); ++i) {
-      TracedNode& node = graph->nodes[i];
-      node.function = other.nodes[i].function;
-      node.work = other.nodes[i].work;
-    }
-    setEvents(p.hGraphExec, *graph, *graph->current);
-  }
-  drop(copy);
-  return result;
-}
-
-// One node of an executable graph is changed or asked about: exec, node, …
-int32_t nodeCall(uint32_t cbid, const void* params, FunctionRef<int32_t()> run) {
-  const auto& head = as<cuGraphNodeSetEnabled_params>(params);
-  const std::shared_ptr<TracedGraph> graph = find(head.hGraphExec);
-  CUgraphNode node = nullptr;
-  if (graph == nullptr || !own.cuGraphNodeFindInClone ||
-      own.cuGraphNodeFindInClone(&node, head.hNode, graph->copy) != CUDA_SUCCESS)
-    return run();
-  const CUgraphExec exec = head.hGraphExec;
-  std::lock_guard lock(graph->mutex);
-  TracedNode* known = nullptr;
-  for (TracedNode& n : graph->nodes)
-    if (n.handle == node) known = &n;
-  int32_t result;
-  TracedNode changed;
-  bool isChanged = false;
-  switch (cbid) {
-    case CBID(cuGraphNodeSetEnabled):
-      result = original<CUresult (*)(CUgraphExec, CUgraphNode, unsigned)>(cbid)(exec, node, head.isEnabled);
-      if (result == CUDA_SUCCESS && known != nullptr) known->enabled = head.isEnabled != 0;
-      return result;
-    case CBID(cuGraphNodeGetEnabled):
-      return original<CUresult (*)(CUgraphExec, CUgraphNode, unsigned*)>(cbid)(
-          exec, node, as<cuGraphNodeGetEnabled_params>(params).isEnabled);
-    case CBID(cuGraphExecMemcpyNodeSetParams): {
-      const auto& p = as<cuGraphExecMemcpyNodeSetParams_params>(params);
-      result = original<CUresult (*)(CUgraphExec, CUgraphNode, const CUDA_MEMCPY3D*, CUcontext)>(cbid)(
-          exec, node, p.copyParams, p.ctx);
-      if ((isChanged = result == CUDA_SUCCESS)) describeCopyNode(*p.copyParams, *graph->context, changed);
-      break;
-    }
-    case CBID(cuGraphExecMemsetNodeSetParams): {
-      const auto& p = as<cuGraphExecMemsetNodeSetParams_params>(params);
-      result = original<CUresult (*)(CUgraphExec, CUgraphNode, const CUDA_MEMSET_NODE_PARAMS*, CUcontext)>(cbid)(
-          exec, node, p.memsetParams, p.ctx);
-      if ((isChanged = result == CUDA_SUCCESS)) describeSetNode(*p.memsetParams, *graph->context, changed);
-      break;
-    }
-    default: {  // one pointer or handle behind the node
-      const auto& p = as<cuGraphExecKernelNodeSetParams_v2_params>(params);
-      result = original<CUresult (*)(CUgraphExec, CUgraphNode, const void*)>(cbid)(exec, node, p.nodeParams);
-      if (result != CUDA_SUCCESS) break;
-      if (cbid == CBID(cuGraphExecKernelNodeSetParams_v2)) {
-        describeKernelNode(*p.nodeParams, changed);
-        isChanged = true;
-      } else if (cbid == CBID(cuGraphExecKernelNodeSetParams)) {
-        const auto& v1 = *as<cuGraphExecKernelNodeSetParams_params>(params).nodeParams;
-        CUDA_KERNEL_NODE_PARAMS v2{};
-        v2.func = v1.func;
-        v2.gridDimX = v1.gridDimX, v2.gridDimY = v1.gridDimY, v2.gridDimZ = v1.gridDimZ;
-        v2.blockDimX = v1.blockDimX, v2.blockDimY = v1.blockDimY, v2.blockDimZ = v1.blockDimZ;
-        v2.sharedMemBytes = v1.sharedMemBytes;
-        describeKernelNode(v2, changed);
-        isChanged = true;
-      } else if (cbid == CBID(cuGraphExecNodeSetParams)) {
-        const CUgraphNodeParams& n = *as<cuGraphExecNodeSetParams_params>(params).nodeParams;
-        isChanged = true;
-        if (n.type == CU_GRAPH_NODE_TYPE_KERNEL) {
-          CUDA_KERNEL_NODE_PARAMS v2{};
-          v2.func = n.kernel.func, v2.kern = n.kernel.kern;
-          v2.gridDimX = n.kernel.gridDimX, v2.gridDimY = n.kernel.gridDimY, v2.gridDimZ = n.kernel.gridDimZ;
-          v2.blockDimX = n.kernel.blockDimX, v2.blockDimY = n.kernel.blockDimY, v2.blockDimZ = n.kernel.blockDimZ;
-          v2.sharedMemBytes = n.kernel.sharedMemBytes;
-          describeKernelNode(v2, changed);
-        } else if (n.type == CU_GRAPH_NODE_TYPE_MEMCPY) {
-          describeCopyNode(n.memcpy.copyParams, *graph->context, changed);
-        } else {
-          isChanged = false;
-        }
-      }
-      break;
-    }
-  }
-  if (isChanged && known != nullptr) {
-    const int32_t launchType = static_cast<int32_t>(known->work.launchType);
-    known->function = changed.function;
-    known->work = changed.work;
-    known->work.launchType = static_cast<uint32_t>(launchType);  // not among the parameters
-  }
-  return result;
-}
-
 }  // namespace
 
 std::span<const uint32_t> graphCallbacks() { return kGraphs; }
@@ -366,7 +242,7 @@ bool tracedGraphsExist() { return traced().count.load() != 0; }
 bool captureUnderWay() { return captures.load(std::memory_order_relaxed) > 0; }
 
 TracedGraph::~TracedGraph() {
-  drop(copy);
+  dropCopy(copy);
   if (context == nullptr || context->dead.load()) return;
   for (const auto& set : sets) context->giveEvents(set->events);
 }
@@ -446,11 +322,11 @@ int32_t graphCall(uint32_t cbid, const void* params, FunctionRef<int32_t()> run)
     case CBID(cuGraphInstantiateWithParams_ptsz): return instantiate(cbid, params, run);
     case CBID(cuGraphExecDestroy): return destroyExec(as<cuGraphExecDestroy_params>(params).hGraphExec, run);
     case CBID(cuGraphExecUpdate):
-    case CBID(cuGraphExecUpdate_v2): return updateExec(cbid, params, run);
+    case CBID(cuGraphExecUpdate_v2): return updateGraphExec(cbid, params, run);
     default: break;
   }
   for (const uint32_t always : kAlways)
-    if (always == cbid) return nodeCall(cbid, params, run);
+    if (always == cbid) return graphNodeCall(cbid, params, run);
   // cuGraphAdd…Node: node, graph, …
   const auto& p = as<cuGraphAddEmptyNode_params>(params);
   const int32_t result = run();
@@ -462,10 +338,10 @@ int32_t graphCall(uint32_t cbid, const void* params, FunctionRef<int32_t()> run)
 }
 
 std::shared_ptr<TracedGraph> prepareGraphLaunch(CUgraphExec exec, std::shared_ptr<EventSet>* events) {
-  std::shared_ptr<TracedGraph> graph = find(exec);
+  std::shared_ptr<TracedGraph> graph = tracedGraph(exec);
   if (graph == nullptr) return nullptr;
   std::lock_guard lock(graph->mutex);
-  if (graph->current->busy) {  // an earlier launch still needs what it recorded
+  if (graph->current->busy && graph->copy != nullptr) {  // an earlier launch still needs what it recorded
     std::shared_ptr<EventSet> next;
     for (const auto& set : graph->sets)
       if (!set->busy) next = set;

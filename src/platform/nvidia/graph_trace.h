@@ -2,9 +2,11 @@
 //
 // Times of the nodes of a graph. When the application makes a graph executable,
 // a copy of it is made executable instead, with an event behind each kernel,
-// copy and set. The application keeps its handles: calls that name a node of its
-// graph together with the executable one are sent on with the node of the copy.
-// A graph that cannot be treated so stays as it is and gives no node records.
+// copy and set, also in its child graphs. The application keeps its handles:
+// calls that name a node of its graph together with the executable one are sent
+// on with the node of the copy. A graph that the driver does not copy (it
+// allocates memory, has conditional nodes, or the device may change or launch
+// it) stays as it is: its nodes are recorded without times.
 #pragma once
 
 #include <cuda.h>
@@ -33,6 +35,14 @@ struct TracedNode {
   bool enabled = true;
 };
 
+// A child graph: its nodes are those from `first` on.
+struct TracedChild {
+  CUgraphNode node = nullptr;  // in the copy
+  CUgraph graph = nullptr;     // the copy's, part of it
+  size_t first = 0, count = 0;
+  size_t firstEvent = 0, eventCount = 0;
+};
+
 // One event for each event node; a launch has them to itself until its times
 // are read.
 struct EventSet {
@@ -42,9 +52,11 @@ struct EventSet {
 
 struct TracedGraph {
   Context* context = nullptr;
-  CUgraph copy = nullptr;
+  CUgraph copy = nullptr;  // nullptr: not copied, and no times
   uint32_t id = 0;
   bool oneLine = true;  // no two nodes run at the same time
+  std::vector<TracedChild> children;
+  std::vector<std::pair<CUdeviceptr, size_t>> allocations;  // by its nodes
 
   std::mutex mutex;  // of what follows
   std::vector<TracedNode> nodes;
@@ -74,6 +86,15 @@ bool captureUnderWay();
 // A call of one of them; `run` is the driver's function.
 int32_t graphCall(uint32_t cbid, const void* params, FunctionRef<int32_t()> run);
 
+// The traced graph of an executable one; nullptr: not traced.
+std::shared_ptr<TracedGraph> tracedGraph(CUgraphExec exec);
+// Makes the executable graph record these events.
+void setEvents(CUgraphExec exec, TracedGraph& graph, const EventSet& events);
+void dropCopy(CUgraph copy);
+// cuGraphExecUpdate, and the calls about a node of an executable graph.
+int32_t updateGraphExec(uint32_t cbid, const void* params, FunctionRef<int32_t()> run);
+int32_t graphNodeCall(uint32_t cbid, const void* params, FunctionRef<int32_t()> run);
+
 // Before a launch: the events that it will record. nullptr: not traced.
 std::shared_ptr<TracedGraph> prepareGraphLaunch(CUgraphExec exec, std::shared_ptr<EventSet>* events);
 // After it; calls the listener's workEnqueued for each node. `like` has the
@@ -88,5 +109,7 @@ void tellClone(CUgraph copy, CUgraph original);
 
 // Fills `graph` from `copy`, adding the event nodes. False: `why`.
 bool instrumentGraph(CUgraph copy, TracedGraph& graph, EventSet& events, std::string* why);
+// The same without event nodes: what the nodes of the application's graph are.
+void describeGraph(CUgraph original, TracedGraph& graph);
 
 }  // namespace sonde::platform::nvidia

@@ -146,9 +146,15 @@ void readTimes(Context& context, Batch& b) {
 
 // The nodes of a graph, by the events between them. Within a graph of one line
 // nothing competes and stamps come at once.
-void reportGraph(Context& context, const ListenerUse& use, Stream& s, GraphLaunch& launch, double from, double until) {
+void reportGraph(Context& context, const ListenerUse& use, Stream& s, GraphLaunch& launch, bool known, double from,
+                 double until) {
   const TimingConstants& c = timingOf(context.device);
   TracedGraph& graph = *launch.graph;
+  if (graph.copy == nullptr || !known) {  // without times
+    if (use && use->workCompleted)
+      for (const SondeWork& work : launch.works) use->workCompleted(use->self, &work);
+    return;
+  }
   std::vector<double> stamps(launch.events->events.size(), -kNever);
   for (size_t i = 0; i < stamps.size(); ++i) context.clock.deviceTime(launch.events->events[i], &stamps[i]);
   const unsigned others = graph.oneLine ? 0 : 3;
@@ -205,7 +211,7 @@ void report(Context& context, const std::vector<Batch>& batches, Batch& b) {
     if (item.kind == SONDE_WORK_GRAPH && item.graph.launch != nullptr) {
       // Its first nodes start while the launch is still sending the others.
       const double from = t.queued ? start : context.clock.toDevice(item.called);
-      if (known && !context.dead.load()) reportGraph(context, use, s, *item.graph.launch, from, end);
+      reportGraph(context, use, s, *item.graph.launch, known && !context.dead.load(), from, end);
       finishGraphLaunch(item.graph.launch);
     }
     s.lastReported = std::max(s.lastReported, work.end);

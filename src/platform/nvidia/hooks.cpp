@@ -112,7 +112,7 @@ int32_t driverCall(uint32_t cbid, const char* name, bool perThread, const void* 
   if (handling & kHandleMemory) beforeMemory(cbid, params);
   PendingWork work;
   if (handling & (kHandleWork | kHandleOrder)) work.prepare(cbid, perThread, params);
-  const uint64_t started = handling != 0 ? platform::nowNs() : 0;
+  const uint64_t started = (handling & kHandleSync) != 0 || work.needsBegin() ? platform::nowNs() : 0;
   thread.inDriver = true;
   int32_t result = handling & kHandleGraph ? graphCall(cbid, params, run) : run();
   thread.inDriver = false;

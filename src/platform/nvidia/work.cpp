@@ -49,8 +49,14 @@ struct Place {
   uint32_t device = 0;
 };
 
-Place placeOf(const void* address) {
+// `graph`: whose memory may not be there yet.
+Place placeOf(const void* address, const TracedGraph* graph = nullptr) {
   Place place;
+  if (graph != nullptr) {
+    const auto at = reinterpret_cast<CUdeviceptr>(address);
+    for (const auto& [first, bytes] : graph->allocations)
+      if (at - first < bytes) return {SONDE_MEMORY_DEVICE, graph->context->device};
+  }
   if (!own.cuPointerGetAttributes) return place;
   unsigned type = 0, managed = 0;
   int ordinal = 0;
@@ -102,17 +108,17 @@ void completeKernel(SondeWork& work, const KernelInfo& kernel) {
 
 namespace {
 
-void completeCopy(WorkCall& call, const Context& context) {
+void completeCopy(WorkCall& call, const Context& context, const TracedGraph* graph = nullptr) {
   SondeWork& work = call.work;
   work.channelType = 2;  // asynchronous copy
   if (call.destination != nullptr) {
-    const Place to = placeOf(call.destination);
+    const Place to = placeOf(call.destination, graph);
     work.dstMemoryKind = to.kind;
     work.dstDeviceId = to.device;
   }
   if (work.kind == SONDE_WORK_MEMSET) return;
   if (call.source != nullptr) {
-    const Place from = placeOf(call.source);
+    const Place from = placeOf(call.source, graph);
     work.srcMemoryKind = from.kind;
     work.srcDeviceId = from.device;
   }
@@ -154,7 +160,7 @@ void describeKernelNode(const CUDA_KERNEL_NODE_PARAMS& p, TracedNode& node) {
   work.dynamicSharedMemory = p.sharedMemBytes;
 }
 
-void describeCopyNode(const CUDA_MEMCPY3D& p, const Context& context, TracedNode& node) {
+void describeCopyNode(const CUDA_MEMCPY3D& p, const TracedGraph& graph, TracedNode& node) {
   WorkCall call;
   call.work.kind = SONDE_WORK_MEMCPY;
   call.work.isAsync = 1;
@@ -163,18 +169,18 @@ void describeCopyNode(const CUDA_MEMCPY3D& p, const Context& context, TracedNode
   call.work.dstMemoryKind = memoryKindOf(p.dstMemoryType);
   call.source = addressOf(p.srcMemoryType, p.srcHost, p.srcDevice);
   call.destination = addressOf(p.dstMemoryType, p.dstHost, p.dstDevice);
-  completeCopy(call, context);
+  completeCopy(call, *graph.context, &graph);
   node.work = call.work;
 }
 
-void describeSetNode(const CUDA_MEMSET_NODE_PARAMS& p, const Context& context, TracedNode& node) {
+void describeSetNode(const CUDA_MEMSET_NODE_PARAMS& p, const TracedGraph& graph, TracedNode& node) {
   WorkCall call;
   call.work.kind = SONDE_WORK_MEMSET;
   call.work.isAsync = 1;
   call.work.bytes = static_cast<uint64_t>(p.elementSize) * p.width * std::max<size_t>(p.height, 1);
   call.work.setValue = p.value;
   call.destination = reinterpret_cast<const void*>(p.dst);
-  completeCopy(call, context);
+  completeCopy(call, *graph.context, &graph);
   node.work = call.work;
 }
 
@@ -272,9 +278,15 @@ void PendingWork::prepare(uint32_t cbid, bool perThread, const void* params) {
   }
 }
 
+bool PendingWork::needsBegin() const {
+  // A kernel's `queued`, which only latency time stamps show; a copy may have been synchronous.
+  return wanted_ && (call_.work.kind != SONDE_WORK_KERNEL || (interest() & SONDE_INTEREST_LATENCY) != 0);
+}
+
 void PendingWork::finish(int32_t result, uint64_t called, uint32_t correlation) {
-  const uint64_t returned = platform::nowNs();
   if (context_ == nullptr) return;
+  const uint64_t returned = wanted_ ? platform::nowNs() : 0;
+  if (called == 0) called = returned;
   Context& context = *context_;
   if (result != CUDA_SUCCESS) {
     context.giveEvent(before_);

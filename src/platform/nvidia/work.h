@@ -36,6 +36,8 @@ bool describeCall(uint32_t cbid, const void* params, WorkCall& call);
 class PendingWork {
  public:
   void prepare(uint32_t cbid, bool perThread, const void* params);
+  // When the call began must be known.
+  bool needsBegin() const;
   void finish(int32_t result, uint64_t called, uint32_t correlation);
 
  private:
@@ -55,8 +57,8 @@ uint64_t nextGridId();
 void completeKernel(SondeWork& work, const KernelInfo& kernel);
 // Nodes of graphs, from their parameters.
 void describeKernelNode(const CUDA_KERNEL_NODE_PARAMS& params, TracedNode& node);
-void describeCopyNode(const CUDA_MEMCPY3D& params, const Context& context, TracedNode& node);
-void describeSetNode(const CUDA_MEMSET_NODE_PARAMS& params, const Context& context, TracedNode& node);
+void describeCopyNode(const CUDA_MEMCPY3D& params, const TracedGraph& graph, TracedNode& node);
+void describeSetNode(const CUDA_MEMSET_NODE_PARAMS& params, const TracedGraph& graph, TracedNode& node);
 
 // The work of an item; its times are left 0.
 void describeItem(const Stream& stream, const Item& item, SondeWork* work);

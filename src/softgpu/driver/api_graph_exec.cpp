@@ -363,6 +363,37 @@ DRIVER_API(cuGraphExecHostNodeSetParams)
     return CUDA_SUCCESS;
   });
 }
+// The child graph that the node was made with gives way to another of the same shape.
+DRIVER_API(cuGraphExecChildGraphNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph) {
+  Ref<GraphExec> exec;
+  if (const CUresult e = findExec(hGraphExec, exec)) return e;
+  const Ref<GraphNode> node = HandleTable::find<GraphNode>(hNode);
+  if (!node || node->work.type != CU_GRAPH_NODE_TYPE_GRAPH) return CUDA_ERROR_INVALID_VALUE;
+  Ref<Graph> graph;
+  if (const CUresult e = findGraph(childGraph, graph)) return e;
+  std::vector<GraphExec::Step> old, fresh;
+  {
+    std::lock_guard lock(graphLock());
+    std::vector<size_t> ignored;
+    if (!expand(*node->work.child, {}, old, ignored) || !expand(*graph, {}, fresh, ignored))
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (old.size() != fresh.size()) return CUDA_ERROR_INVALID_VALUE;
+  std::lock_guard lock(exec->mutex);
+  std::vector<GraphExec::Step*> steps;
+  for (size_t i = 0; i < old.size(); i++) {
+    GraphExec::Step* step = exec->find(old[i].node);
+    if (!step || step->work.type != fresh[i].work.type || old[i].dependencies != fresh[i].dependencies ||
+        !(step->work.context == fresh[i].work.context))
+      return CUDA_ERROR_INVALID_VALUE;
+    steps.push_back(step);
+  }
+  for (size_t i = 0; i < steps.size(); i++) {
+    steps[i]->work = std::move(fresh[i].work);
+    steps[i]->bodies = std::move(fresh[i].bodies);
+  }
+  return CUDA_SUCCESS;
+}
 DRIVER_API(cuGraphExecEventRecordNodeSetEvent)(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event) {
   return changeStep(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_EVENT_RECORD,
                     [&](NodeWork& w) { return eventWork(event, CU_GRAPH_NODE_TYPE_EVENT_RECORD, w); });
