@@ -5,7 +5,9 @@
 //         and one store of 4 bytes a thread: 2 x 32 load requests, 32 store requests, of 4 sectors each
 //   touch 2 blocks of 64 threads, once:    4 warps of 6 instructions, one store each
 //
-//   counted [abort | kill | throw | sleep]
+//   counted [abort | kill | throw | sleep | graph]
+//
+// With "graph", add and touch once more, twice, as one graph.
 #include <cuda.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -91,6 +93,19 @@ int main(int argc, char** argv) {
   const char* how = argc > 1 ? argv[1] : "";
   if (std::strcmp(how, "abort") == 0) std::abort();
   if (std::strcmp(how, "kill") == 0) kill(getpid(), SIGKILL);
+  if (std::strcmp(how, "graph") == 0) {
+    CUstream stream;
+    CUgraph graph;
+    CUgraphExec executable;
+    CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    CHECK(cuLaunchKernel(add, 4, 1, 1, 256, 1, 1, 0, stream, ofAdd, nullptr));
+    CHECK(cuLaunchKernel(touch, 2, 1, 1, 64, 1, 1, 0, stream, ofTouch, nullptr));
+    CHECK(cuStreamEndCapture(stream, &graph));
+    CHECK(cuGraphInstantiate(&executable, graph, 0));
+    for (int i = 0; i < 2; i++) CHECK(cuGraphLaunch(executable, stream));
+    CHECK(cuStreamSynchronize(stream));
+  }
   if (std::strcmp(how, "throw") == 0) throw std::runtime_error("nobody catches this");
   if (std::strcmp(how, "sleep") == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);  // not longer than whoever started it

@@ -9,10 +9,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "built_product.h"
+#include "proto_tree.h"
 
 namespace sonde::test {
 namespace {
@@ -162,6 +164,58 @@ TEST_F(Counters, ContinuousModeCountsTheSame) {
   EXPECT_THAT(csv({"--names", "base", "--event-collection-mode", "continuous", "-e", "inst_executed"}),
               AllOf(HasSubstr("add,2,inst_executed,Warp instructions executed,512,512,"),
                     HasSubstr("touch,1,inst_executed,Warp instructions executed,24,24,")));
+}
+
+TEST_F(Counters, LaunchesOfGraphsCountAsOne) {
+  for (const char* mode : {"kernel", "disabled", "application"}) {
+    const std::string out =
+        csv({"--names", "base", "--replay-mode", mode, "-e", "warps_launched,inst_executed", "-m", "inst_per_warp"},
+            "graph");
+    // 32 warps of 16 and 4 of 6 instructions.
+    EXPECT_THAT(out, HasSubstr("graph 2],2,warps_launched,Warps launched,36,36,36.000000,72\n")) << mode;
+    EXPECT_THAT(out, HasSubstr("graph 2],2,inst_executed,Warp instructions executed,536,536,536.000000,1072\n"));
+    EXPECT_THAT(out, HasSubstr("graph 2],2,inst_per_warp,Instructions per warp,14.888889,14.888889,14.888889\n"));
+    // The kernels before it are as ever.
+    EXPECT_THAT(out, HasSubstr("add,2,inst_executed,Warp instructions executed,512,512,512.000000,1024\n"));
+    EXPECT_THAT(out, HasSubstr("touch,1,warps_launched,Warps launched,4,4,4.000000,4\n"));
+  }
+  // More events than one pass holds.
+  const Outcome all = sonde({"run", "-q", "--csv", "-e", "all", COUNTED, "graph"});
+  EXPECT_THAT(all.err, HasSubstr("passes for these events; only those of the first were counted for them"));
+  EXPECT_THAT(csv({"--kernels", "graph", "-e", "warps_launched"}, "graph"),
+              AllOf(HasSubstr("graph 2],2,"), Not(HasSubstr("add"))));
+}
+
+TEST_F(Counters, PerfettoHasThem) {
+  const Outcome run =
+      sonde({"run", "-o", file("t"), "--export", "perfetto,chrome", "-e", "warps_launched", COUNTED, "graph"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  std::ifstream in(file("t.pftrace"), std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  std::map<uint64_t, std::string> args;
+  std::vector<uint64_t> atKernels;
+  std::vector<double> track;
+  std::string ofGraphs;
+  for (const ProtoMessage& packet : ProtoMessage(bytes).messages(1)) {
+    for (const auto& e : packet.message(12).messages(1001)) args[e.number(1)] = e.text(2);
+    for (const auto& a : packet.message(53).message(21).messages(3))
+      if (args[a.number(1)] == "warps_launched") atKernels.push_back(a.number(4));
+    if (packet.message(52).number(4) > 2 << 16) track.push_back(packet.message(52).messages(2)[0].real(3));
+    for (const auto& a : packet.message(11).messages(4))
+      if (a.text(10) == "warps_launched") ofGraphs += std::to_string(a.number(3)) + " ";
+  }
+  EXPECT_EQ(atKernels, (std::vector<uint64_t>{32, 32, 4}));
+  EXPECT_EQ(track, (std::vector<double>{32, 0, 32, 0, 4, 0, 36, 0, 36, 0}));
+  EXPECT_EQ(ofGraphs, "36 36 ");
+  // Chrome's format: not at the first kernel of the graph.
+  std::ifstream chromeFile(file("t.chrome.json"));
+  std::vector<std::pair<std::string, int>> counted;
+  const json chrome = json::parse(chromeFile);
+  for (const json& e : chrome["traceEvents"])
+    if (e.contains("args") && e["args"].contains("counters"))
+      counted.emplace_back(e["name"].get<std::string>().substr(0, 5), e["args"]["counters"]["warps_launched"]);
+  EXPECT_EQ(counted, (std::vector<std::pair<std::string, int>>{
+                         {"add(f", 32}, {"add(f", 32}, {"touch", 4}, {"[CUDA", 36}, {"[CUDA", 36}}));
 }
 
 TEST_F(Counters, AnAbortedOrKilledProgramLeavesItsCounts) {

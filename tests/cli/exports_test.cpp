@@ -226,6 +226,76 @@ TEST(Perfetto, CountersAndDevice) {
   EXPECT_DOUBLE_EQ(values.at(130'000).second, 0);
 }
 
+// Values of a kernel stand at the kernel and on a track of each counter; those
+// of a graph's launch, whose kernels are several, at the launch alone.
+TEST(Perfetto, EventsAndMetricsOfKernels) {
+  Trace t = sampleTrace();
+  // What a string is known by is in the trace already: three names serve.
+  StringId saxpy = 0;
+  for (const GpuEvent& e : t.gpuEvents)
+    if (t.text(e.name) == "_Z5saxpyifPfS_") saxpy = e.name;
+  ASSERT_NE(saxpy, 0u);
+  const StringId instructions = t.intern("inst_executed"), rate = t.intern("ipc"), graph = t.intern("[CUDA graph 2]"),
+                 what = t.intern("Warp instructions executed");
+  t.counterInfos[{CounterKind::Event, instructions}] = {CounterKind::Event, 1, what, 0};
+  t.counterInfos[{CounterKind::Metric, rate}] = {CounterKind::Metric, CUPTI_METRIC_VALUE_KIND_DOUBLE, what, 0};
+  t.shownCounters = {{CounterKind::Metric, rate}, {CounterKind::Event, instructions}};
+  const auto launch = [&](uint64_t start, uint64_t end, uint32_t correlation, StringId name, uint64_t count,
+                          double number) {
+    CountedLaunch l;
+    l.start = kOrigin + start;
+    l.end = kOrigin + end;
+    l.correlation = correlation;
+    l.kernel = name;
+    l.values = {{rate, CounterKind::Metric, spool::kAllInstances, 0, number},
+                {instructions, CounterKind::Event, 0, count, 0},
+                {instructions, CounterKind::Event, 1, 2 * count, 0}};
+    t.launches.push_back(l);
+  };
+  launch(149'000, 168'000, 3, saxpy, 100, 0.5);
+  launch(169'000, 188'000, 4, saxpy, 7, 0.25);
+  launch(310'000, 320'000, 99, graph, 1000, 2);
+  const Perfetto p(t);
+  std::map<uint64_t, std::string> names;  // of counters
+  std::map<std::string, std::vector<std::pair<uint64_t, double>>> tracks;
+  std::vector<std::map<std::string, uint64_t>> arguments;
+  std::map<std::string, std::string> slice;
+  std::vector<double> rates;
+  for (const ProtoMessage& packet : p.packets) {
+    for (const auto& entry : packet.message(12).messages(47))
+      for (const auto& spec : entry.message(2).messages(1)) names[spec.number(1)] = spec.text(2);
+    if (packet.has(52) && packet.message(52).number(4) > 2 << 16)
+      for (const auto& c : packet.message(52).messages(2))
+        tracks[names.at(c.number(1))].emplace_back(packet.number(8) - kOrigin, c.real(3));
+    if (packet.has(53) && p.eventNames.at(packet.message(53).number(20)).starts_with("saxpy")) {
+      arguments.push_back(p.arguments(packet.message(53)));
+      for (const auto& a : packet.message(53).message(21).messages(3))
+        if (a.has(5)) {
+          EXPECT_EQ(p.argNames.at(a.number(1)), "ipc");
+          rates.push_back(a.real(5));
+        }
+    }
+    const ProtoMessage event = packet.message(11);
+    if (event.text(22) != "counted_launch") continue;
+    slice["name"] = event.text(23);
+    for (const auto& a : event.messages(4)) slice[a.text(10)] = a.has(3) ? std::to_string(a.number(3)) : a.text(6);
+  }
+  using Values = std::vector<std::pair<uint64_t, double>>;
+  EXPECT_EQ(tracks["inst_executed"],
+            (Values{{160'000, 300}, {165'000, 0}, {180'000, 21}, {187'000, 0}, {310'000, 3000}, {320'000, 0}}));
+  EXPECT_EQ(tracks["ipc"],
+            (Values{{160'000, 0.5}, {165'000, 0}, {180'000, 0.25}, {187'000, 0}, {310'000, 2}, {320'000, 0}}));
+  ASSERT_EQ(arguments.size(), 2u);
+  EXPECT_EQ(arguments[0].at("inst_executed[0]"), 100u);
+  EXPECT_EQ(arguments[0].at("inst_executed[1]"), 200u);
+  EXPECT_EQ(arguments[1].at("inst_executed[1]"), 14u);
+  EXPECT_EQ(rates, (std::vector<double>{0.5, 0.25}));
+  EXPECT_EQ(slice["name"], "[CUDA graph 2]");
+  EXPECT_EQ(slice["correlation"], "99");
+  EXPECT_EQ(slice["inst_executed[1]"], "2000");
+  EXPECT_EQ(slice["ipc"], "2");
+}
+
 // Clocks, temperature, power and fan of two devices: tracks with their names, and each value at its time.
 TEST(Perfetto, EnvironmentTracks) {
   Trace t = sampleTrace();

@@ -23,11 +23,13 @@ constexpr uint32_t kKernelLaunches[] = {
     CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel,
     CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz,
 };
-// Launch more than one kernel, whose values could not be told apart. They only wait their turn.
-constexpr uint32_t kOtherLaunches[] = {
-    CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernelMultiDevice,
+constexpr uint32_t kGraphLaunches[] = {
     CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch,
     CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz,
+};
+// On several devices at once. They only wait their turn.
+constexpr uint32_t kOtherLaunches[] = {
+    CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernelMultiDevice,
 };
 
 // Of the launch that this thread is in.
@@ -72,6 +74,10 @@ bool streamOf(uint32_t cbid, const void* params, CUstream* stream) {
       *stream = config->hStream;
       return true;
     }
+    case CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch:
+    case CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz:
+      *stream = static_cast<const cuGraphLaunch_params*>(params)->hStream;
+      return true;
     default: return false;
   }
 }
@@ -106,13 +112,16 @@ bool Counting::configure(std::string* error) {
 
 CUptiResult Counting::watchLaunches(CUpti_SubscriberHandle subscriber) {
   for (const auto& list : {std::vector<uint32_t>(std::begin(kKernelLaunches), std::end(kKernelLaunches)),
+                           std::vector<uint32_t>(std::begin(kGraphLaunches), std::end(kGraphLaunches)),
                            std::vector<uint32_t>(std::begin(kOtherLaunches), std::end(kOtherLaunches))})
     for (const uint32_t cbid : list)
       if (const CUptiResult r = cupti_.enableCallback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, cbid)) return r;
   return CUPTI_SUCCESS;
 }
 
-bool Counting::isLaunch(uint32_t cbid) { return contains(kKernelLaunches, cbid) || contains(kOtherLaunches, cbid); }
+bool Counting::isLaunch(uint32_t cbid) {
+  return contains(kKernelLaunches, cbid) || contains(kGraphLaunches, cbid) || contains(kOtherLaunches, cbid);
+}
 
 void Counting::onDriverCall(uint32_t cbid, const CUpti_CallbackData& info, bool on) {
   if (info.callbackSite == CUPTI_API_ENTER) {
@@ -124,7 +133,8 @@ void Counting::onDriverCall(uint32_t cbid, const CUpti_CallbackData& info, bool 
     Context& context = contextOf(info);
     if (!context.usable || (!devices_.empty() && !devices_.contains(context.device))) return;
     // Work from before the launch must not be in its values.
-    if (!synchronize(info.context) || !switchGroups(context, true)) return;
+    if (!synchronize(info.context)) return;
+    if (graph_.empty() ? !switchGroups(context.groups, true) : !beginGraph(info.context, context)) return;
     cupti_.getTimestamp(&started_);
     counts = true;
     return;
@@ -134,8 +144,12 @@ void Counting::onDriverCall(uint32_t cbid, const CUpti_CallbackData& info, bool 
     Context& context = contextOf(info);
     const auto* result = static_cast<const CUresult*>(info.functionReturnValue);
     // A kernel that failed makes the context useless; its values mean nothing.
-    if (result != nullptr && *result == CUDA_SUCCESS && synchronize(info.context)) readAndWrite(context, info);
-    switchGroups(context, false);
+    if (result != nullptr && *result == CUDA_SUCCESS && synchronize(info.context))
+      readAndWrite(context, graph_.empty() ? context.groups : context.graphGroups, info);
+    if (graph_.empty())
+      switchGroups(context.groups, false);
+    else
+      endGraph(info.context, context);
   }
   holdsLock = false;
   mutex_.unlock();
@@ -143,10 +157,18 @@ void Counting::onDriverCall(uint32_t cbid, const CUpti_CallbackData& info, bool 
 
 bool Counting::wanted(uint32_t cbid, const CUpti_CallbackData& info) {
   if (contains(kOtherLaunches, cbid)) {
-    noteOnce("kernels of graphs and of launches on several devices were not counted");
+    noteOnce("launches on several devices were not counted");
     return false;
   }
-  if (info.context == nullptr || info.symbolName == nullptr || !matches(info.symbolName) || !loadDriver()) return false;
+  graph_.clear();
+  if (contains(kGraphLaunches, cbid)) {
+    uint32_t id = 0;
+    const auto* launch = static_cast<const cuGraphLaunch_params*>(info.functionParams);
+    if (cupti_.getGraphExecId == nullptr || cupti_.getGraphExecId(launch->hGraph, &id) != CUPTI_SUCCESS) id = 0;
+    graph_ = "[CUDA graph " + std::to_string(id) + "]";
+  }
+  const char* name = graph_.empty() ? info.symbolName : graph_.c_str();
+  if (info.context == nullptr || name == nullptr || !matches(name) || !loadDriver()) return false;
   CUstream stream = nullptr;
   CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
   if (driver_.isCapturing != nullptr && streamOf(cbid, info.functionParams, &stream) &&
@@ -174,47 +196,88 @@ Counting::Context& Counting::contextOf(const CUpti_CallbackData& info) {
   return it->second;
 }
 
-bool Counting::setUp(CUcontext handle, Context& context) {
-  if (const CUptiResult r = cupti_.getDeviceId(handle, &context.device)) return failed("cuptiGetDeviceId", r);
-  const auto device = static_cast<CUdevice>(context.device);
+std::vector<CUpti_EventID> Counting::eventIds(const Context& context) {
   std::vector<CUpti_EventID> ids;
   std::string missing;
   for (const std::string& name : events_) {
     CUpti_EventID id = 0;
-    if (cupti_.eventGetIdFromName(device, name.c_str(), &id) == CUPTI_SUCCESS) {
+    if (cupti_.eventGetIdFromName(static_cast<CUdevice>(context.device), name.c_str(), &id) == CUPTI_SUCCESS) {
       ids.push_back(id);
     } else {
       missing += (missing.empty() ? "" : ", ") + name;
     }
   }
   if (!missing.empty()) noteOnce("device " + std::to_string(context.device) + " does not have " + missing);
+  return ids;
+}
+
+bool Counting::setUp(CUcontext handle, Context& context) {
+  if (const CUptiResult r = cupti_.getDeviceId(handle, &context.device)) return failed("cuptiGetDeviceId", r);
+  std::vector<CUpti_EventID> ids = eventIds(context);
   if (ids.empty()) return false;
   if (const CUptiResult r = cupti_.setEventCollectionMode(
           handle, continuous_ ? CUPTI_EVENT_COLLECTION_MODE_CONTINUOUS : CUPTI_EVENT_COLLECTION_MODE_KERNEL))
     return failed("cuptiSetEventCollectionMode", r);
-  bool allAtOnce = false;
   if (replay_ == Replay::Kernel) {
     const CUptiResult r =
         cupti_.enableKernelReplayMode != nullptr ? cupti_.enableKernelReplayMode(handle) : CUPTI_ERROR_NOT_SUPPORTED;
-    allAtOnce = r == CUPTI_SUCCESS;
-    if (!allAtOnce) failed("cuptiEnableKernelReplayMode", r);
+    context.replay = r == CUPTI_SUCCESS;
+    if (!context.replay) failed("cuptiEnableKernelReplayMode", r);
   }
   CUpti_EventGroupSets* sets = nullptr;
   if (const CUptiResult r = cupti_.eventGroupSetsCreate(handle, ids.size() * sizeof ids[0], ids.data(), &sets))
     return failed("cuptiEventGroupSetsCreate", r);
-  const std::string passes = "{\"passes\":" + std::to_string(allAtOnce ? 1 : sets->numSets) + "}";
+  const std::string passes = "{\"passes\":" + std::to_string(context.replay ? 1 : sets->numSets) + "}";
   writer_.block(spool::BlockType::Process, passes.data(), passes.size());
   for (uint32_t s = 0; s < sets->numSets; s++)
-    if (allAtOnce || s == pass_)
-      if (!addGroups(sets->sets[s], context)) return false;
-  if (!allAtOnce && replay_ != Replay::Application && sets->numSets > 1)
+    if (context.replay || s == pass_)
+      if (!addGroups(sets->sets[s], context, context.groups)) return false;
+  if (!context.replay && replay_ != Replay::Application && sets->numSets > 1)
     noteOnce("device " + std::to_string(context.device) + " needs " + std::to_string(sets->numSets) +
              " passes for these events; only those of the first were counted (--replay-mode kernel or application "
              "counts all)");
   return !context.groups.empty();
 }
 
-bool Counting::addGroups(CUpti_EventGroupSet& set, Context& context) {
+// Kernel replay zeroes values at each kernel, so that it cannot add up those of a graph.
+bool Counting::beginGraph(CUcontext handle, Context& context) {
+  if (context.replay &&
+      (cupti_.disableKernelReplayMode == nullptr || cupti_.disableKernelReplayMode(handle) != CUPTI_SUCCESS)) {
+    noteOnce("launches of graphs were not counted: kernel replay cannot be left for them");
+    return false;
+  }
+  if (const CUptiResult r = cupti_.setEventCollectionMode(handle, CUPTI_EVENT_COLLECTION_MODE_CONTINUOUS)) {
+    failed("launches of graphs: cuptiSetEventCollectionMode", r);
+    endGraph(handle, context);
+    return false;
+  }
+  if (!context.graphsKnown) {
+    context.graphsKnown = true;
+    std::vector<CUpti_EventID> ids = eventIds(context);
+    CUpti_EventGroupSets* sets = nullptr;
+    if (const CUptiResult r = cupti_.eventGroupSetsCreate(handle, ids.size() * sizeof ids[0], ids.data(), &sets)) {
+      failed("cuptiEventGroupSetsCreate", r);
+    } else {
+      if (pass_ < sets->numSets && !addGroups(sets->sets[pass_], context, context.graphGroups))
+        context.graphGroups.clear();
+      if (replay_ != Replay::Application && sets->numSets > 1)
+        noteOnce("launches of graphs need " + std::to_string(sets->numSets) +
+                 " passes for these events; only those of the first were counted for them (--replay-mode application "
+                 "counts all)");
+    }
+  }
+  if (!context.graphGroups.empty() && switchGroups(context.graphGroups, true)) return true;
+  endGraph(handle, context);
+  return false;
+}
+
+void Counting::endGraph(CUcontext handle, Context& context) {
+  switchGroups(context.graphGroups, false);
+  if (!continuous_) cupti_.setEventCollectionMode(handle, CUPTI_EVENT_COLLECTION_MODE_KERNEL);
+  if (context.replay) cupti_.enableKernelReplayMode(handle);
+}
+
+bool Counting::addGroups(CUpti_EventGroupSet& set, const Context& context, std::vector<Group>& groups) {
   for (uint32_t g = 0; g < set.numEventGroups; g++) {
     Group group;
     group.handle = set.eventGroups[g];
@@ -247,32 +310,32 @@ bool Counting::addGroups(CUpti_EventGroupSet& set, Context& context) {
       cupti_.eventGetAttribute(id, CUPTI_EVENT_ATTR_NAME, &size, name);
       group.events.push_back(writer_.stringId(name));
     }
-    context.groups.push_back(std::move(group));
+    groups.push_back(std::move(group));
   }
   return true;
 }
 
-bool Counting::switchGroups(Context& context, bool on) {
-  for (size_t i = 0; i < context.groups.size(); i++) {
-    const CUpti_EventGroup group = context.groups[i].handle;
+bool Counting::switchGroups(const std::vector<Group>& groups, bool on) {
+  for (size_t i = 0; i < groups.size(); i++) {
+    const CUpti_EventGroup group = groups[i].handle;
     const CUptiResult r = on ? cupti_.eventGroupEnable(group) : cupti_.eventGroupDisable(group);
     if (r == CUPTI_SUCCESS || !on) continue;
-    while (i > 0) cupti_.eventGroupDisable(context.groups[--i].handle);
+    while (i > 0) cupti_.eventGroupDisable(groups[--i].handle);
     return failed("cuptiEventGroupEnable", r);
   }
   return true;
 }
 
-void Counting::readAndWrite(Context& context, const CUpti_CallbackData& info) {
+void Counting::readAndWrite(const Context& context, const std::vector<Group>& groups, const CUpti_CallbackData& info) {
   spool::CounterHeader head{};
   head.device = context.device;
   head.context = info.contextUid;
   head.correlation = info.correlationId;
-  head.kernel = writer_.stringId(info.symbolName);
+  head.kernel = writer_.stringId(graph_.empty() ? info.symbolName : graph_.c_str());
   head.start = started_;
   cupti_.getTimestamp(&head.end);
   std::vector<spool::CounterEntry> entries;
-  for (const Group& group : context.groups) {
+  for (const Group& group : groups) {
     std::vector<uint64_t> values(group.ids.size() * group.instances);
     std::vector<CUpti_EventID> order(group.ids.size());
     size_t valueBytes = values.size() * sizeof values[0], idBytes = order.size() * sizeof order[0], got = 0;

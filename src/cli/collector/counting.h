@@ -2,7 +2,8 @@
 // Counts events of kernel launches with CUPTI's Event API: around each launch
 // the event groups are on, the context is synchronised, the values are read
 // and go to the spool. While anything is counted, launches go one at a time,
-// so that no other kernel's work is in the values.
+// so that no other kernel's work is in the values. The launch of a graph counts
+// as one: its values are sums over all of its kernels.
 //
 //   SONDE_EVENTS           names, comma-separated; without it nothing is counted
 //   SONDE_REPLAY           kernel (default), disabled, application
@@ -55,7 +56,11 @@ class Counting {
   struct Context {
     uint32_t device = 0;
     bool usable = false;
+    bool replay = false;        // kernel replay is on
     std::vector<Group> groups;  // those that are on during a launch
+    // For launches of graphs, in continuous mode: what one pass holds.
+    bool graphsKnown = false;
+    std::vector<Group> graphGroups;
   };
   struct Driver {
     CUresult (*synchronize)() = nullptr;
@@ -69,9 +74,13 @@ class Counting {
   bool matches(const char* mangled);
   Context& contextOf(const CUpti_CallbackData& info);
   bool setUp(CUcontext handle, Context& context);
-  bool addGroups(CUpti_EventGroupSet& set, Context& context);
-  bool switchGroups(Context& context, bool on);
-  void readAndWrite(Context& context, const CUpti_CallbackData& info);
+  std::vector<CUpti_EventID> eventIds(const Context& context);
+  bool addGroups(CUpti_EventGroupSet& set, const Context& context, std::vector<Group>& groups);
+  bool switchGroups(const std::vector<Group>& groups, bool on);
+  void readAndWrite(const Context& context, const std::vector<Group>& groups, const CUpti_CallbackData& info);
+  // Before and after the launch of a graph.
+  bool beginGraph(CUcontext handle, Context& context);
+  void endGraph(CUcontext handle, Context& context);
   bool synchronize(CUcontext context);
   bool loadDriver();
   bool failed(const char* function, CUptiResult result);
@@ -92,6 +101,7 @@ class Counting {
   Driver driver_;
   bool driverLoaded_ = false;
   uint64_t started_ = 0;
+  std::string graph_;  // name of the graph that is being launched; empty: it is a kernel
   std::set<std::string> notes_;
 };
 

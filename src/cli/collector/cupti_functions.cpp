@@ -44,6 +44,8 @@ bool CuptiFunctions::load(const char* path, std::string* error) {
   find(handle, "cuptiGetDeviceId", getDeviceId);
   find(handle, "cuptiSetEventCollectionMode", setEventCollectionMode);
   find(handle, "cuptiEnableKernelReplayMode", enableKernelReplayMode);
+  find(handle, "cuptiDisableKernelReplayMode", disableKernelReplayMode);
+  find(handle, "cuptiGetGraphExecId", getGraphExecId);
   find(handle, "cuptiDeviceGetEventDomainAttribute", deviceGetEventDomainAttribute);
   find(handle, "cuptiEventGetIdFromName", eventGetIdFromName);
   find(handle, "cuptiEventGetAttribute", eventGetAttribute);

@@ -31,6 +31,8 @@ struct CuptiFunctions {
   decltype(&::cuptiGetDeviceId) getDeviceId = nullptr;
   decltype(&::cuptiSetEventCollectionMode) setEventCollectionMode = nullptr;
   decltype(&::cuptiEnableKernelReplayMode) enableKernelReplayMode = nullptr;
+  decltype(&::cuptiDisableKernelReplayMode) disableKernelReplayMode = nullptr;
+  decltype(&::cuptiGetGraphExecId) getGraphExecId = nullptr;
   decltype(&::cuptiDeviceGetEventDomainAttribute) deviceGetEventDomainAttribute = nullptr;
   decltype(&::cuptiEventGetIdFromName) eventGetIdFromName = nullptr;
   decltype(&::cuptiEventGetAttribute) eventGetAttribute = nullptr;

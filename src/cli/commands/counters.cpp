@@ -32,14 +32,19 @@ std::vector<Launch> launchesOf(const Spool& spool, uint32_t* passes = nullptr) {
                    &ignored);
   if (passes != nullptr)
     for (const Process& p : trace.processes) *passes = std::max(*passes, p.passes);
-  std::map<uint32_t, uint64_t> durations;
-  for (const GpuEvent& e : trace.gpuEvents)
-    if (e.work == GpuWork::Kernel && e.finished) durations[e.correlation] = e.duration();
+  // From the start of a launch's first kernel to the end of its last; a graph has several.
+  std::map<uint32_t, std::pair<uint64_t, uint64_t>> spans;
+  for (const GpuEvent& e : trace.gpuEvents) {
+    if ((e.work != GpuWork::Kernel && e.work != GpuWork::Graph) || !e.finished) continue;
+    const auto [it, isNew] = spans.try_emplace(e.correlation, e.start, e.end);
+    it->second = {std::min(it->second.first, e.start), std::max(it->second.second, e.end)};
+  }
   std::vector<Launch> launches;
   for (const CountedLaunch& l : trace.launches) {
     Launch launch{l.device, trace.text(l.kernel), l.duration(), {}};
     // The kernel's own time where its record is there.
-    if (const auto it = durations.find(l.correlation); it != durations.end()) launch.duration = it->second;
+    if (const auto it = spans.find(l.correlation); it != spans.end())
+      launch.duration = it->second.second - it->second.first;
     for (const CounterValue& v : l.values) launch.events[trace.text(v.name)][v.instance] = v.count;
     launches.push_back(std::move(launch));
   }

@@ -96,7 +96,8 @@ void writeChrome(const Trace& trace, const Options& options, const Sink& sink) {
           R"(,"grid":[{},{},{}],"block":[{},{},{}],"registers per thread":{},"static shared memory":{},"dynamic shared memory":{})",
           e.grid[0], e.grid[1], e.grid[2], e.block[0], e.block[1], e.block[2], e.registers, e.staticShared,
           e.dynamicShared);
-      if (const auto l = counted.find({e.process, e.correlation}); l != counted.end()) {
+      // Not those of a graph to the first of its kernels.
+      if (const auto l = counted.find({e.process, e.correlation}); l != counted.end() && l->second->kernel == e.name) {
         args += ",\"counters\":{" + counters(trace, *l->second) + "}";
         counted.erase(l);
       }

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "cli/exports/exports.h"
+#include "cli/exports/kernel_counters.h"
 #include "cli/exports/perfetto_fields.h"
 #include "cli/exports/proto_writer.h"
 #include "cli/exports/um_tracks.h"
@@ -72,7 +73,7 @@ static_assert(std::size(kArgNames) == kArgEnd);
 class PerfettoWriter {
  public:
   PerfettoWriter(const Trace& trace, const Options& options, const Sink& sink)
-      : trace_(trace), options_(options), sink_(sink) {}
+      : trace_(trace), options_(options), sink_(sink), counted_(trace) {}
 
   void run() {
     start();
@@ -80,6 +81,7 @@ class PerfettoWriter {
     processes();
     gpuEvents();
     counters();
+    kernelCounters();
     environment();
     apiCalls();
     ranges();
@@ -295,6 +297,7 @@ class PerfettoWriter {
                      static_cast<uint64_t>(e.block[1]) * static_cast<uint64_t>(e.block[2]));
         argument(launch, kArgLocalMemory, e.localPerThread);
         if (e.graphNodeId != 0) argument(launch, kArgGraphNode, e.graphNodeId);
+        if (const CountedLaunch* l = counted_.of(e)) counterArguments(*l, launch, interned);
       } else if (e.work != GpuWork::Graph) {
         kind = e.work == GpuWork::Memcpy ? kStageMemcpy : kStageMemset;
         argument(launch, kArgBytes, e.bytes);
@@ -361,6 +364,81 @@ class PerfettoWriter {
         emit(time, body);
       }
     }
+  }
+
+  // Values of events and metrics among the arguments of a kernel.
+  void counterArguments(const CountedLaunch& l, ProtoWriter& launch, ProtoWriter& interned) {
+    for (const CounterValue& v : l.values) {
+      const auto [iid, isNew] = counterArgs_.try_emplace(counterLabel(trace_, v), kArgEnd + counterArgs_.size());
+      if (isNew) {
+        ProtoWriter entry;
+        entry.varint(pf::interned::iid, iid->second).text(pf::interned::name, iid->first);
+        interned.message(pf::interned::computeArgNames, entry);
+      }
+      ProtoWriter arg;
+      arg.varint(pf::stage::argNameIid, iid->second);
+      if (isWhole(v))
+        arg.varint(pf::stage::argUint, v.count);
+      else
+        arg.real(pf::stage::argDouble, v.number);
+      launch.message(pf::stage::args, arg);
+    }
+  }
+  bool isWhole(const CounterValue& v) const {
+    if (v.kind == CounterKind::Event) return true;
+    const auto info = trace_.counterInfos.find({v.kind, v.name});
+    return info != trace_.counterInfos.end() && info->second.valueKind == CUPTI_METRIC_VALUE_KIND_UINT64;
+  }
+
+  // A counter track for each event and metric of each device, and slices for
+  // launches that have no record of a kernel: those of graphs.
+  void kernelCounters() {
+    constexpr uint64_t kFirstIid = 2 << 16;
+    uint64_t iid = kFirstIid;
+    for (const CounterTrack& track : counterTracks(trace_, counted_)) {
+      iid++;
+      for (const auto& [time, value] : track.values) {
+        ProtoWriter counter, event, body;
+        counter.varint(pf::counter::counterId, iid).real(pf::counter::doubleValue, value);
+        event.message(pf::counter::counters, counter)
+            .integer(pf::counter::gpuId, track.device)
+            .varint(pf::counter::descriptorIid, iid);
+        if (time == track.values.front().first) {
+          ProtoWriter spec, descriptor, entry, interned;
+          spec.varint(pf::counter::specId, iid)
+              .text(pf::counter::specName, track.name)
+              .text(pf::counter::specDescription, track.description)
+              .varint(pf::counter::specSelectByDefault, 1)
+              .varint(pf::counter::specGroups, pf::counter::kGroupCompute)
+              .varint(pf::counter::specDirection, pf::counter::kForwards);
+          descriptor.message(pf::counter::specs, spec);
+          entry.varint(pf::interned::iid, iid)
+              .message(pf::interned::counterDescriptor, descriptor)
+              .integer(pf::interned::counterGpuId, track.device);
+          interned.message(pf::interned::gpuCounterDescriptors, entry);
+          body.message(pf::packet::internedData, interned);
+        }
+        body.message(pf::packet::gpuCounterEvent, event);
+        emit(time, body);
+      }
+    }
+    std::map<uint32_t, std::vector<const CountedLaunch*>> byProcess;
+    for (const CountedLaunch* l : counted_.withoutKernel()) byProcess[l->process].push_back(l);
+    for (auto& [process, list] : byProcess)
+      nestedSlices(childTrack(processTrack(process), "Counted launches"), list, [&](const CountedLaunch& l) {
+        ProtoWriter event;
+        event.text(pf::event::categories, "counted_launch")
+            .text(pf::event::name, reports::kernelName(trace_.text(l.kernel), options_.names));
+        annotate(event, "device", uint64_t{l.device});
+        annotate(event, "correlation", uint64_t{l.correlation});
+        for (const CounterValue& v : l.values) {
+          if (isWhole(v))
+            annotate(event, counterLabel(trace_, v).c_str(), v.count);
+          else
+            annotate(event, counterLabel(trace_, v).c_str(), fmt::format("{}", v.number));
+        }
+        return event;
+      });
   }
 
   static ProtoWriter counterDescription(uint64_t iid, uint32_t device) {
@@ -607,6 +685,8 @@ class PerfettoWriter {
   std::map<std::tuple<uint32_t, uint32_t, uint32_t, uint32_t>, uint64_t> queues_;
   std::unordered_map<std::string, uint64_t> names_;
   std::unordered_map<StringId, uint64_t> kernels_;
+  const CountedLaunches counted_;
+  std::unordered_map<std::string, uint64_t> counterArgs_;
 };
 
 }  // namespace
