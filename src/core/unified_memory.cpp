@@ -133,8 +133,8 @@ bool isOf(const SondeUnifiedMemory& event, uint32_t device) {
   switch (event.kind) {
     case CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_HTOD: return event.dstId == device;
     case CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_REMOTE_MAP:
-      // A card names the device that maps as the source, the host's memory as the destination.
-      return event.dstId == CUPTI_UNIFIED_MEMORY_CPU_DEVICE_ID ? event.srcId == device : event.dstId == device;
+      // The source is who maps, the destination where the memory is.
+      return event.srcId == CUPTI_UNIFIED_MEMORY_CPU_DEVICE_ID ? event.dstId == device : event.srcId == device;
     case CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_DTOH:
     case CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_GPU_PAGE_FAULT: return event.srcId == device;
     case CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_DTOD:

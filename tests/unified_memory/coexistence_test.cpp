@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Faults of managed memory beside everything else that a process does.
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 
 #include <csetjmp>
 #include <csignal>
 #include <thread>
 
-#include "um.h"
+#include "kernels.h"
 
 namespace um {
 namespace {
@@ -57,6 +58,71 @@ TEST_F(Coexistence, ThreadsFaultAtOnceOnOnePage) {
   }
 }
 
+// Byte 0 of each page is a kernel's, bytes 1 to 3 are those of three threads.
+TEST_F(Coexistence, ThreadsFaultWhileAKernelRuns) {
+  constexpr uint32_t kPages = 64, kRounds = 50, kThreads = 3;
+  char* p = managed(kPages * kPage);
+  Worker worker;
+  worker.launch(p, kPages, kRounds, false);
+  std::atomic<uint32_t> ready{0};
+  uint8_t rounds[kThreads] = {};
+  std::vector<std::thread> threads;
+  for (uint32_t t = 0; t < kThreads; ++t)
+    threads.emplace_back([&, t] {
+      do {
+        for (uint32_t i = 0; i < kPages; ++i) {
+          volatile char* at = p + i * kPage + 1 + t;
+          *at = static_cast<char>(*at + 1);
+        }
+        if (++rounds[t] == 1) ++ready;
+      } while (!worker.done());
+    });
+  while (ready < kThreads) std::this_thread::yield();
+  worker.open();
+  for (auto& t : threads) t.join();
+  ASSERT_EQ(CUDA_SUCCESS, cuCtxSynchronize());
+  for (uint32_t i = 0; i < kPages; ++i) {
+    ASSERT_EQ(kRounds, static_cast<uint8_t>(load(p + i * kPage))) << i;
+    for (uint32_t t = 0; t < kThreads; ++t) ASSERT_EQ(rounds[t], static_cast<uint8_t>(load(p + i * kPage + 1 + t)));
+  }
+  EXPECT_FALSE(records(kGpuFault).empty());
+  EXPECT_FALSE(records(kCpuFault).empty());
+}
+
+// Another process's pages are open to it, whatever the parent's threads are at.
+TEST_F(Coexistence, ForkingWhileThreadsFault) {
+  constexpr size_t kBytes = 64 * kPage;
+  char* p = managed(kBytes);
+  std::atomic<bool> stop{false};
+  std::atomic<uint32_t> turns{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t)
+    threads.emplace_back([&] {
+      do {
+        for (size_t i = 0; i < kBytes; i += kPage) load(p + i);
+        ++turns;
+      } while (!stop);
+    });
+  while (turns < 2) std::this_thread::yield();
+  for (int i = 0; i < 20; ++i) {
+    deviceFill(p, kBytes, static_cast<unsigned char>(i + 1));
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      for (size_t at = 0; at < kBytes; at += kPage)
+        if (load(p + at) != i + 1) _exit(1);
+      _exit(0);
+    }
+    int status = -1;
+    ASSERT_EQ(child, waitpid(child, &status, 0));
+    ASSERT_TRUE(WIFEXITED(status)) << status;
+    ASSERT_EQ(0, WEXITSTATUS(status)) << i;
+  }
+  stop = true;
+  for (auto& t : threads) t.join();
+  for (size_t i = 0; i < kBytes; i += kPage) ASSERT_EQ(20, load(p + i));
+}
+
 TEST_F(Coexistence, AForkedChildReachesThePages) {
   char* p = managed(kMiB);
   deviceFill(p, kMiB, 3);
@@ -77,9 +143,7 @@ TEST_F(Coexistence, AForkedChildReachesThePages) {
 
 // By userfaultfd, or because the pages come back when the program waits.
 TEST_F(Coexistence, SystemCallsReachPagesOfTheDevice) {
-#ifdef FAULTS_BY_SIGNAL
-  GTEST_SKIP() << "SONDE_MANAGED=faults without userfaultfd leaves this to the program";
-#endif
+  if (!systemCallsWait()) GTEST_SKIP() << "SONDE_MANAGED=faults without userfaultfd leaves this to the program";
   const int file = memfd_create("system-calls", MFD_CLOEXEC);
   ASSERT_GE(file, 0);
   char* p = managed(16 * kPage);
@@ -88,7 +152,45 @@ TEST_F(Coexistence, SystemCallsReachPagesOfTheDevice) {
   deviceFill(p, 16 * kPage, 6);
   EXPECT_EQ(static_cast<ssize_t>(16 * kPage), pread(file, p, 16 * kPage, 0)) << strerror(errno);
   for (size_t i = 0; i < 16 * kPage; i += kPage) EXPECT_EQ(5, load(p + i));
+  // Into a page that was never touched, from and into parts of pages.
+  char* fresh = managed(2 * kPage);
+  EXPECT_EQ(100, pread(file, fresh + kPage - 50, 100, 0)) << strerror(errno);
+  EXPECT_EQ(5, load(fresh + kPage + 49));
+  // Many pieces at once, of both sides.
+  deviceFill(p + kPage, kPage, 7);
+  iovec pieces[] = {{p, 10}, {p + kPage, 10}, {fresh, 10}};
+  EXPECT_EQ(30, pwritev(file, pieces, 3, 0)) << strerror(errno);
+  char back[30];
+  EXPECT_EQ(30, pread(file, back, 30, 0));
+  EXPECT_EQ(5, back[0]);
+  EXPECT_EQ(7, back[10]);
   close(file);
+}
+
+// A function of the program in a stream comes after what is before it there.
+TEST_F(Coexistence, AHostFunctionReachesThePages) {
+  char* p = managed(kMiB);
+  ASSERT_EQ(CUDA_SUCCESS, cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(p), 9, kMiB, nullptr));
+  struct Seen {
+    char* p;
+    int right = 0;
+    ssize_t written = -1;
+  } seen{p};
+  ASSERT_EQ(CUDA_SUCCESS, cuLaunchHostFunc(
+                              nullptr,
+                              [](void* user) {
+                                auto& s = *static_cast<Seen*>(user);
+                                if (systemCallsWait()) {
+                                  const int file = memfd_create("host-function", MFD_CLOEXEC);
+                                  s.written = write(file, s.p, kMiB);
+                                  close(file);
+                                }
+                                for (size_t i = 0; i < kMiB; i += kPage) s.right += load(s.p + i) == 9;
+                              },
+                              &seen));
+  ASSERT_EQ(CUDA_SUCCESS, cuCtxSynchronize());
+  EXPECT_EQ(256, seen.right);
+  EXPECT_EQ(systemCallsWait() ? static_cast<ssize_t>(kMiB) : -1, seen.written);
 }
 
 }  // namespace

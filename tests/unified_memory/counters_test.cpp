@@ -93,7 +93,7 @@ TEST_F(Counters, UMC_007_008_013_014_TimesLieWithinTheAccess) {
   EXPECT_LE(up.end, gpu.end + 1000000);
 }
 
-TEST_F(Counters, UMC_009_018_027_029_030_Thrashing) {
+TEST_F(Counters, UMC_009_016_018_021_027_029_030_Thrashing) {
   char* p = managed(kPage);
   store(p, 1);
   const uint64_t t0 = wallClock();
@@ -103,33 +103,48 @@ TEST_F(Counters, UMC_009_018_027_029_030_Thrashing) {
   EXPECT_GE(r.start, t0);
   EXPECT_LE(r.start, t1);
   EXPECT_EQ(1u, r.srcId);  // bit 0: device 0
+  EXPECT_EQ(0u, r.dstId);
   EXPECT_EQ(1u, r.processors[0]);
   for (int i = 1; i < 5; ++i) EXPECT_EQ(0u, r.processors[i]);
   EXPECT_EQ(uint32_t{CUPTI_ACTIVITY_FLAG_THRASHING_IN_CPU}, r.flags);
   EXPECT_EQ(reinterpret_cast<uint64_t>(p), r.address);
 }
 
-TEST_F(Counters, UMC_010_015_027_Throttling) {
-  char* p = managed(kPage);
+TEST_F(Counters, UMC_010_015_016_017_021_027_Throttling) {
+  char* p = managed(2 * kPage) + kPage;
   store(p, 1);
-  fight(p, 3);
+  const uint64_t t0 = wallClock();
+  fight(p, 3);  // device, CPU, device: the third move is held back, the fourth and fifth too
+  const uint64_t t1 = wallClock();
   const auto found = records(kThrottling);
-  ASSERT_FALSE(found.empty());
-  bool cpu = false;
-  for (const Counter& r : found) {
-    EXPECT_GE(r.end - r.start, 250000u);
-    cpu = cpu || r.flags == CUPTI_ACTIVITY_FLAG_THROTTLING_IN_CPU;
+  ASSERT_EQ(3u, found.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    const Counter& r = found[i];
+    const bool cpu = i == 1;
+    EXPECT_EQ(0u, r.value);
+    EXPECT_EQ(reinterpret_cast<uint64_t>(p), r.address);  // the page's
+    EXPECT_EQ(cpu ? kCpuId : 0u, r.srcId) << i;
+    EXPECT_EQ(0u, r.dstId);
+    EXPECT_EQ(cpu ? uint32_t{CUPTI_ACTIVITY_FLAG_THROTTLING_IN_CPU} : 0u, r.flags) << i;
+    EXPECT_GE(r.start, t0);
+    EXPECT_LE(r.end, t1);
+    EXPECT_GE(r.end - r.start, 250000u);  // what the detector's limits say
+    for (uint64_t word : r.processors) EXPECT_EQ(0u, word);
   }
-  EXPECT_TRUE(cpu);
 }
 
-TEST_F(Counters, UMC_011_026_RemoteMap) {
+TEST_F(Counters, UMC_011_017_020_026_RemoteMap) {
   char* p = managed(kPage);
   fight(p, 12);
   const Counter r = only(kRemoteMap);
-  EXPECT_NE(0u, r.start);
+  // While the fault that led to it was being handled: after the move to the CPU, before the replay.
+  bool within = false;
+  for (const Counter& fault : records(kGpuFault)) within = within || (fault.start <= r.start && r.start <= fault.end);
+  EXPECT_TRUE(within);
   EXPECT_EQ(uint32_t{CUPTI_ACTIVITY_UNIFIED_MEMORY_REMOTE_MAP_CAUSE_THRASHING}, r.flags);
-  EXPECT_EQ(0u, r.dstId);
+  EXPECT_EQ(reinterpret_cast<uint64_t>(p), r.address);
+  EXPECT_EQ(0u, r.srcId);      // device 0 maps
+  EXPECT_EQ(kCpuId, r.dstId);  // the CPU's memory
   // It has settled: both sides reach the page, nothing moves any more.
   forget();
   fight(p, 5);
@@ -164,6 +179,19 @@ TEST_F(Counters, UMC_017_019_020_021_022_Processors) {
     EXPECT_EQ(0u, r.dstId);
     EXPECT_EQ(0u, r.streamId);
   }
+}
+
+// A walk through the pages by one side is no fight, even when each page faults.
+TEST_F(Counters, MovesOfOneSideAreNoThrashing) {
+  char* p = managed(16 * kPage);
+  deviceFill(p, 16 * kPage, 2);
+  ASSERT_EQ(CUDA_SUCCESS, cuMemAdvise_v2(reinterpret_cast<CUdeviceptr>(p), 16 * kPage, CU_MEM_ADVISE_SET_READ_MOSTLY,
+                                         {CU_MEM_LOCATION_TYPE_HOST, {0}}));
+  std::vector<char> host(kPage);
+  for (size_t i = 0; i < 16; ++i) store(p + i * kPage, 3);  // each write faults, and moves one page
+  EXPECT_LE(1u, records(kCpuFault).size());
+  EXPECT_TRUE(records(kThrashing).empty());
+  EXPECT_TRUE(records(kThrottling).empty());
 }
 
 TEST_F(Counters, UMC_023_ProcessId) {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two devices and one allocation.
+#include <map>
+#include <set>
+
 #include "um.h"
 
 namespace um {
@@ -41,6 +44,51 @@ TEST_F(Devices, PagesMoveFromDeviceToDevice) {
   EXPECT_EQ(1u, records(kDtoH)[0].srcId);
 }
 
+// Device 1 does it all, so that no id is right by chance.
+TEST_F(Devices, UMC_017_018_019_020_021_027_030_IdsOfEveryKind) {
+  char* p = managed(kPage);
+  store(p, 1);
+  for (int i = 0; i < 12; ++i) {  // until it is pinned and mapped
+    fillOn(second_, p, kPage, 2);
+    store(p, 3);
+  }
+  struct Expected {
+    uint32_t source, destination;
+  };
+  const std::map<uint32_t, Expected> byKind = {{kCpuFault, {0, 0}},  {kHtoD, {0, 1}},      {kDtoH, {1, 0}},
+                                               {kGpuFault, {1, 0}},  {kThrashing, {2, 0}}, {kRemoteMap, {1, kCpuId}},
+                                               {kThrottling, {1, 0}}};
+  std::set<uint32_t> seen;
+  bool held[2] = {};
+  for (const Counter& r : records()) {
+    const uint32_t kind = r.counterKind;
+    seen.insert(kind);
+    const auto expected = byKind.find(kind);
+    ASSERT_NE(byKind.end(), expected) << kind;
+    const bool cpu = kind == kThrottling && r.flags == CUPTI_ACTIVITY_FLAG_THROTTLING_IN_CPU;
+    EXPECT_EQ(cpu ? kCpuId : expected->second.source, r.srcId) << kind;
+    EXPECT_EQ(expected->second.destination, r.dstId) << kind;
+    EXPECT_EQ(kind == kThrashing ? 2u : 0u, r.processors[0]) << kind;
+    if (kind == kThrottling) held[cpu] = true;
+    EXPECT_EQ(CUPTI_ACTIVITY_FLAG_THRASHING_IN_CPU, kind == kThrashing ? r.flags : 1u);
+  }
+  EXPECT_EQ(byKind.size(), seen.size());
+  EXPECT_TRUE(held[0] && held[1]);
+}
+
+// A map that the other device asked for is not one of this device.
+TEST_F(Devices, ARemoteMapIsOfTheDeviceThatMaps) {
+  char* p = managed(kPage);
+  store(p, 1);
+  const auto at = reinterpret_cast<CUdeviceptr>(p);
+  auto c = config(kRemoteMap, 0, 0);
+  ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityConfigureUnifiedMemoryCounter(&c, 1));  // of device 1 alone
+  ASSERT_EQ(CUDA_SUCCESS, cuMemAdvise_v2(at, kPage, CU_MEM_ADVISE_SET_ACCESSED_BY, {CU_MEM_LOCATION_TYPE_DEVICE, {0}}));
+  EXPECT_TRUE(records(kRemoteMap).empty());
+  ASSERT_EQ(CUDA_SUCCESS, cuMemAdvise_v2(at, kPage, CU_MEM_ADVISE_SET_ACCESSED_BY, {CU_MEM_LOCATION_TYPE_DEVICE, {1}}));
+  EXPECT_EQ(1u, records(kRemoteMap).size());
+}
+
 TEST_F(Devices, UMC_018_030_ThrashingNamesAllContenders) {
   char* p = managed(kPage);
   for (int i = 0; i < 4; ++i) {
@@ -62,8 +110,8 @@ TEST_F(Devices, OneDeviceMapsWhatIsWithTheOther) {
   ASSERT_EQ(CUDA_SUCCESS, cuMemAdvise_v2(at, kPage, CU_MEM_ADVISE_SET_ACCESSED_BY, {CU_MEM_LOCATION_TYPE_DEVICE, {1}}));
   const auto maps = records(kRemoteMap);
   ASSERT_EQ(1u, maps.size());
-  EXPECT_EQ(0u, maps[0].srcId);
-  EXPECT_EQ(1u, maps[0].dstId);
+  EXPECT_EQ(1u, maps[0].srcId);  // who maps
+  EXPECT_EQ(0u, maps[0].dstId);  // who has the memory
   EXPECT_EQ(kPage, maps[0].value);
   forget();
   fillOn(second_, p, kPage, 2);
@@ -86,8 +134,8 @@ TEST_F(Devices, APreferredDeviceKeepsItsPages) {
   ASSERT_EQ(1u, records(kHtoD).size());
   EXPECT_EQ(1u, records(kHtoD)[0].dstId);
   ASSERT_EQ(1u, records(kRemoteMap).size());
-  EXPECT_EQ(1u, records(kRemoteMap)[0].srcId);
-  EXPECT_EQ(0u, records(kRemoteMap)[0].dstId);
+  EXPECT_EQ(0u, records(kRemoteMap)[0].srcId);
+  EXPECT_EQ(1u, records(kRemoteMap)[0].dstId);
   EXPECT_EQ(uint32_t{CUPTI_ACTIVITY_UNIFIED_MEMORY_REMOTE_MAP_CAUSE_POLICY}, records(kRemoteMap)[0].flags);
   forget();
   fillOn(second_, p, kPage, 3);  // its own

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prefetching, advice, and what a range says of itself.
-#include "um.h"
+#include "kernels.h"
 
 namespace um {
 namespace {
@@ -73,6 +73,52 @@ TEST_F(Policy, PreferredLocationCpuIsMappedByTheDevice) {
   const auto maps = records(kRemoteMap);
   ASSERT_EQ(1u, maps.size());
   EXPECT_EQ(uint32_t{CUPTI_ACTIVITY_UNIFIED_MEMORY_REMOTE_MAP_CAUSE_POLICY}, maps[0].flags);
+}
+
+// As on a card: one fault of the CPU brings all 64 KiB, one of the device takes them back.
+TEST_F(Policy, PreferredLocationGpuDoesNotHoldPagesAgainstTheCpu) {
+  constexpr size_t kBytes = 16 * kPage;
+  char* p = managed(kBytes);
+  fill(p, kBytes, 1);
+  ASSERT_EQ(CUDA_SUCCESS, cuMemAdvise_v2(at(p), kBytes, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, gpu()));
+  EXPECT_EQ(0, attribute(p, kBytes, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION));
+  deviceFill(p, kBytes, 2);
+  forget();
+  for (size_t i = 0; i < kBytes; i += kPage) ASSERT_EQ(2, load(p + i));
+  EXPECT_EQ(1u, records(kCpuFault).size());
+  uint64_t down = 0;
+  for (const Counter& r : records(kDtoH)) down += r.value;
+  EXPECT_EQ(kBytes, down);
+  EXPECT_TRUE(records(kThrashing).empty());
+  forget();
+  deviceFill(p, kBytes, 3);
+  EXPECT_EQ(1u, records(kGpuFault).size());
+  uint64_t up = 0;
+  for (const Counter& r : records(kHtoD)) up += r.value;
+  EXPECT_EQ(kBytes, up);
+}
+
+// Pageable memory is not for kernels, and everything says so.
+TEST_F(Policy, PageableMemoryIsRefused) {
+  for (CUdevice_attribute which :
+       {CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,
+        CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST}) {
+    int value = -1;
+    ASSERT_EQ(CUDA_SUCCESS, cuDeviceGetAttribute(&value, which, 0));
+    EXPECT_EQ(0, value) << which;
+  }
+  std::vector<char> own(4 * kPage, 1);
+  char* p = own.data();
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemAdvise_v2(at(p), kPage, CU_MEM_ADVISE_SET_READ_MOSTLY, cpu()));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemPrefetchAsync_v2(at(p), kPage, gpu(), 0, nullptr));
+  int value = 1234;
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,
+            cuMemRangeGetAttribute(&value, sizeof value, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, at(p), kPage));
+  EXPECT_EQ(1234, value);
+  Worker worker;
+  worker.launch(p, 1, 1);
+  EXPECT_EQ(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
+  EXPECT_EQ(1, own[0]);
 }
 
 TEST_F(Policy, AccessedByKeepsAMapping) {

@@ -75,6 +75,8 @@ TEST_F(Remote, UMC_004_011_017_020_026_AMapOfPolicy) {
   EXPECT_EQ(at(p), maps[0].address);
   EXPECT_EQ(uint32_t{CUPTI_ACTIVITY_UNIFIED_MEMORY_REMOTE_MAP_CAUSE_POLICY}, maps[0].flags);
   EXPECT_EQ(0u, maps[0].end);
+  EXPECT_EQ(0u, maps[0].srcId);
+  EXPECT_EQ(kCpuId, maps[0].dstId);
 }
 
 TEST_F(Remote, APageThatComesBackIsMappedAnew) {
@@ -90,6 +92,25 @@ TEST_F(Remote, APageThatComesBackIsMappedAnew) {
   forget();
   deviceFill(p, kPage, 3);
   EXPECT_TRUE(records().empty());
+}
+
+// The faulting page and what comes along are two transfers and one map, as on a card.
+TEST_F(Remote, WhatComesBackTogetherIsOneMap) {
+  char* p = managed(16 * kPage);
+  fill(p, 16 * kPage, 1);
+  ASSERT_EQ(CUDA_SUCCESS, cuMemAdvise_v2(at(p), 16 * kPage, CU_MEM_ADVISE_SET_ACCESSED_BY, gpu()));
+  ASSERT_EQ(CUDA_SUCCESS, cuMemPrefetchAsync_v2(at(p), 16 * kPage, gpu(), 0, nullptr));
+  ASSERT_EQ(CUDA_SUCCESS, cuCtxSynchronize());
+  forget();
+  store(p + 5, 2);
+  const auto down = records(kDtoH), maps = records(kRemoteMap);
+  ASSERT_EQ(2u, down.size());
+  EXPECT_EQ(kPage, down[0].value);
+  EXPECT_EQ(15 * kPage, down[1].value);
+  ASSERT_EQ(1u, maps.size());
+  EXPECT_EQ(16 * kPage, maps[0].value);
+  EXPECT_EQ(at(p), maps[0].address);
+  EXPECT_GE(maps[0].start, down[1].end - 1);
 }
 
 TEST_F(Remote, WhatIsEvictedIsMappedForThoseThatUseIt) {

@@ -4,11 +4,14 @@
 
 #include <cuda.h>
 #include <cupti.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -27,6 +30,7 @@ inline constexpr uint32_t kGpuFault = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND
 inline constexpr uint32_t kThrashing = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_THRASHING;
 inline constexpr uint32_t kThrottling = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_THROTTLING;
 inline constexpr uint32_t kRemoteMap = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_REMOTE_MAP;
+inline constexpr uint32_t kCpuId = CUPTI_UNIFIED_MEMORY_CPU_DEVICE_ID;  // in remote maps and throttling
 inline constexpr uint64_t kPage = 4096, kMiB = 1 << 20;
 
 inline CUpti_ActivityUnifiedMemoryCounterConfig config(uint32_t kind, uint32_t device = 0, uint32_t enable = 1) {
@@ -37,6 +41,21 @@ inline CUpti_ActivityUnifiedMemoryCounterConfig config(uint32_t kind, uint32_t d
   c.enable = enable;
   return c;
 }
+
+// Whether the kernel lets this process have a userfaultfd for system calls too, and nobody said no.
+inline bool userfaultfdAllowed() {
+  const char* asked = getenv("SONDE_USERFAULTFD");
+  if (asked != nullptr && std::string(asked) == "0") return false;
+  const int fd = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC));
+  if (fd >= 0) close(fd);
+  return fd >= 0 || access("/dev/userfaultfd", R_OK | W_OK) == 0;
+}
+// Without it pages come back when the program has waited, but for SONDE_MANAGED=faults.
+inline bool pagesReturn() {
+  const char* asked = getenv("SONDE_MANAGED");
+  return !userfaultfdAllowed() && (asked == nullptr || std::string(asked) != "faults");
+}
+inline bool systemCallsWait() { return userfaultfdAllowed() || pagesReturn(); }
 
 // Nothing of the harness may be inlined around the touching instruction.
 __attribute__((noinline)) inline void store(volatile char* at, char value) { *at = value; }

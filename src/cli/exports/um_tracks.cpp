@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 
@@ -98,7 +99,7 @@ std::vector<UmLevel> umLevels(const Trace& trace) {
     UmLevel level{key.first, key.second, {}};
     int64_t now = 0;
     for (const auto& [time, change] : all) {
-      now += change;
+      now = std::max<int64_t>(now + change, 0);  // what a device touched first came to it without a transfer
       if (!level.values.empty() && level.values.back().first == time)
         level.values.back().second = now;
       else

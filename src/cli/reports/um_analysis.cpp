@@ -80,8 +80,9 @@ std::vector<UmArea> umAreas(const Trace& trace) {
 uint32_t umDevice(const UnifiedMemory& e) {
   switch (e.kind) {
     case kUmHtoD:
-    case kUmDtoD:
-    case kUmRemoteMap: return e.dstId;
+    case kUmDtoD: return e.dstId;
+    // Who maps; the CPU may, on a machine where it reaches the device's memory.
+    case kUmRemoteMap: return e.srcId != CUPTI_UNIFIED_MEMORY_CPU_DEVICE_ID ? e.srcId : e.dstId;
     default: return e.srcId;
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reports of managed memory: what was moved, who faulted, who fights.
+#include <cupti.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -310,7 +311,9 @@ Table umTrace(const Trace& trace, const Options& options) {
   const uint64_t origin = trace.origin();
   for (const UnifiedMemory& e : trace.unifiedMemory) {
     if (!chosen(e, options)) continue;
-    const auto gpu = [](uint32_t id) { return fmt::format("GPU {}", id); };
+    const auto gpu = [](uint32_t id) {
+      return id == CUPTI_UNIFIED_MEMORY_CPU_DEVICE_ID ? "CPU" : fmt::format("GPU {}", id);
+    };
     std::string from, to, name(unifiedMemoryKindName(e.kind));
     Cell size, faults;
     switch (e.kind) {
@@ -320,7 +323,7 @@ Table umTrace(const Trace& trace, const Options& options) {
       case kUmGpuFault: from = gpu(e.srcId), faults = e.value; break;
       case kUmThrashing: from = umContenders(e), size = e.value; break;
       case kUmThrottling: from = umOnCpu(e) ? "CPU" : gpu(e.srcId); break;
-      case kUmRemoteMap: to = gpu(e.dstId), size = e.value; break;
+      case kUmRemoteMap: from = gpu(e.srcId), to = gpu(e.dstId), size = e.value; break;
       case kUmCpuFault: {
         from = "CPU", faults = uint64_t{1};
         const std::string function = umFunction(trace, e.process, e.value),

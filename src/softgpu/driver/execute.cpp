@@ -256,7 +256,10 @@ void execute(Stream& stream, Command& command) {
       break;
     case CommandKind::eventRecord: runEventRecord(stream, command); break;
     case CommandKind::hostFunction:
-    case CommandKind::callback: runHostFunction(stream, command); break;
+    case CommandKind::callback:
+      managed::waitedByHostFunction(stream);
+      runHostFunction(stream, command);
+      break;
     case CommandKind::release: {
       memory::Allocation was;
       if (memory::Allocator::get().release(command.address, &was) == memory::AllocError::none) poolReleased(was);

@@ -3,8 +3,11 @@
 
 #include <pthread.h>
 #include <semaphore.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <mutex>
 #include <thread>
 
@@ -32,6 +35,20 @@ uint32_t wanted[memory::kMaxManagedDevices] = {};  // by device
 bool threadRuns = false;
 sem_t waiting;
 
+// In a signal handler, before the program's own or the end of it.
+void sayRefused(uint64_t address, uint32_t stream) {
+  static std::atomic<bool> said{false};
+  if (environment().quiet || said.exchange(true)) return;
+  char text[512];
+  const int n = std::snprintf(
+      text, sizeof text,
+      "sonde: the CPU touched managed memory (0x%llx) that a kernel of stream %u may be using. On this device "
+      "(CONCURRENT_MANAGED_ACCESS is 0) wait for the kernel first: cudaDeviceSynchronize, cudaStreamSynchronize; or "
+      "attach the memory to another stream or to the host: cudaStreamAttachMemAsync.\n",
+      static_cast<unsigned long long>(address), stream);
+  [[maybe_unused]] const auto written = write(2, text, std::min(static_cast<size_t>(n), sizeof text - 1));
+}
+
 void activate() {
   for (int i = 0; Device* d = Driver::get().device(i); i++) {
     const int64_t asked = environment().accessCounters;
@@ -47,7 +64,8 @@ void activate() {
   exec::setFaultHook([](uint64_t address, bool write, uint64_t pc, int device) {
     return ManagedMemory::get().onFault(address, write, pc, device);
   });
-  ManagedMemory::get().activate(environment().userfaultfd);
+  ManagedMemory::get().setRefused(&sayRefused);
+  ManagedMemory::get().activate(environment().userfaultfd, environment().managed != "faults");
 }
 
 // Under the mutex.
@@ -137,6 +155,11 @@ void waited(Stream& stream, uint64_t place) {
       pages.waited(context.legacy()->id(), stream.lastLegacyWait);
     }
   }
+  afterWait();
+}
+
+void waitedByHostFunction(Stream& stream) {
+  if (concernsLaunches(*stream.context()->device())) ManagedMemory::get().waited(stream.id(), stream.completed());
   afterWait();
 }
 

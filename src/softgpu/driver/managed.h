@@ -37,6 +37,8 @@ void launching(const Stream& stream);
 // The program has waited for a stream up to this place, or for a whole context.
 void waited(Stream& stream, uint64_t place);
 void waited(const Context& context);
+// A function of the program runs next in this stream: what came before it is over.
+void waitedByHostFunction(Stream& stream);
 // The program has waited for the device (part of `waited`). Where a system call cannot wait for a
 // page (no userfaultfd) the pages come back to the CPU now, unless the user
 // insists on faults: a program may pass any managed pointer to the system then.

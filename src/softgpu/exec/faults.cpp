@@ -46,7 +46,7 @@ struct Chained {
 thread_local Chained chained = {nullptr, 0};
 
 void chain(int number, siginfo_t* info, void* context, uintptr_t depth) {
-  const struct sigaction& previous = number == SIGSEGV ? previousSegv : previousBus;
+  struct sigaction& previous = number == SIGSEGV ? previousSegv : previousBus;
   if (context == chained.context && depth < chained.depth) {
     struct sigaction fatal{};
     fatal.sa_handler = SIG_DFL;
@@ -54,17 +54,27 @@ void chain(int number, siginfo_t* info, void* context, uintptr_t depth) {
     return;
   }
   chained = {context, depth};
-  if (previous.sa_flags & SA_SIGINFO) {
-    previous.sa_sigaction(number, info, context);
+  const struct sigaction now = previous;
+  const bool function = (now.sa_flags & SA_SIGINFO) != 0 || (now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN);
+  if (function) {
+    if ((now.sa_flags & SA_RESETHAND) != 0) {  // for this once
+      previous.sa_flags = 0;
+      previous.sa_handler = SIG_DFL;
+    }
+    if ((now.sa_flags & SA_SIGINFO) != 0)
+      now.sa_sigaction(number, info, context);
+    else
+      now.sa_handler(number);
     return;
   }
-  if (previous.sa_handler == SIG_IGN) return;
-  if (previous.sa_handler != SIG_DFL) {
-    previous.sa_handler(number);
-    return;
-  }
-  // The default: put it back and let the access fault again.
-  sigaction(number, &previous, nullptr);
+  const bool sent = info->si_code <= 0;  // by kill() and the like: no access faults again
+  if (now.sa_handler == SIG_IGN && sent) return;
+  // The default, also for an access that is ignored (the system insists): put it
+  // back and let the access fault again.
+  struct sigaction fatal{};
+  fatal.sa_handler = SIG_DFL;
+  sigaction(number, &fatal, nullptr);
+  if (sent) raise(number);
 }
 
 void onFault(int number, siginfo_t* info, void* context) {

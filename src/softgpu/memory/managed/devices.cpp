@@ -73,20 +73,21 @@ void ManagedMemory::countTouches(Region& r, uint64_t first, uint64_t end, Proces
 void ManagedMemory::mapRemotely(Region& r, uint64_t first, uint64_t end, Processor who, uint32_t cause) {
   for (uint64_t p = first; p < end; p++) r.page[p].remote |= 1u << who;
   apply(r, first, end, false);
-  emit(kRemoteMap, (end - first) * kPage, now(), 0, r.addressOf(first), static_cast<Processor>(r.page[first].home - 1),
-       who, cause);
+  emit(kRemoteMap, (end - first) * kPage, now(), 0, r.addressOf(first), who,
+       static_cast<Processor>(r.page[first].home - 1), cause);
 }
 
 // Says which devices map the pages of [first, end), which have just come to
-// where they are, from there.
+// where they are, from there. As on a card the source is the device that maps,
+// the destination who has the memory.
 void ManagedMemory::announceRemote(const Region& r, uint64_t first, uint64_t end, uint32_t cause) {
   for (uint64_t p = first; p < end;) {
     const ManagedPage& page = r.page[p];
     const uint64_t runStart = p;
     while (p < end && r.page[p].remote == page.remote && r.page[p].home == page.home) p++;
     for (uint32_t remote = page.remote; remote != 0; remote &= remote - 1)
-      emit(kRemoteMap, (p - runStart) * kPage, now(), 0, r.addressOf(runStart), static_cast<Processor>(page.home - 1),
-           static_cast<Processor>(__builtin_ctz(remote)), cause);
+      emit(kRemoteMap, (p - runStart) * kPage, now(), 0, r.addressOf(runStart),
+           static_cast<Processor>(__builtin_ctz(remote)), static_cast<Processor>(page.home - 1), cause);
   }
 }
 

@@ -12,6 +12,7 @@
 
 #include "platform/clock.h"
 #include "softgpu/memory/address_space.h"
+#include "softgpu/memory/managed/events.h"
 
 namespace sonde::softgpu::memory {
 
@@ -83,7 +84,7 @@ void ManagedMemory::remove(uint64_t address) {
   regionCount_.store(regions_.size(), std::memory_order_relaxed);
 }
 
-void ManagedMemory::activate(bool userfault) {
+void ManagedMemory::activate(bool userfault, bool openFresh) {
   if (active()) return;
   if (userfault)
     hostFaults_.start({[] { return (get().eventKinds() >> 3 & 1) != 0; },  // CPU_PAGE_FAULT_COUNT
@@ -92,6 +93,7 @@ void ManagedMemory::activate(bool userfault) {
   std::lock_guard lock(lock_);
   if (active()) return;
   ring_ = std::move(ring);
+  openFresh_ = openFresh && !hostFaults_.running();
   active_.store(true, std::memory_order_release);
   for (auto& [address, r] : regions_) {
     for (uint64_t p = 0; p < r.pages; p++) r.page[p].home = kCpu + 1;
@@ -129,7 +131,10 @@ void ManagedMemory::answerHostFault(uint64_t address, bool write, uint64_t pc) {
 // under way (viewMask_).
 void ManagedMemory::rightsOf(const ManagedPage& page, uint8_t& host, uint8_t& device) const {
   host = device = 0;
-  if (page.home == 0) return;
+  if (page.home == 0) {
+    if (openFresh_) host = 3;
+    return;
+  }
   const bool duplicated = page.copies != 0;
   const uint8_t owner = duplicated ? 1 : 3;
   if (page.home == kCpu + 1)
@@ -180,6 +185,24 @@ void ManagedMemory::apply(Region& r, uint64_t first, uint64_t end, bool hostFirs
   applyView(r, first, end, !hostFirst);
 }
 
+// Pages that were open to the CPU before anybody touched them, and are about to
+// go elsewhere: those that have contents by now are the CPU's.
+void ManagedMemory::settle(Region& r, uint64_t first, uint64_t end) {
+  if (!openFresh_) return;
+  unsigned char there[kBlock / kPage];
+  for (uint64_t p = first; p < end;) {
+    if (r.page[p].home != 0) {
+      p++;
+      continue;
+    }
+    const uint64_t from = p;
+    while (p < end && r.page[p].home == 0 && p - from < sizeof there) p++;
+    if (mincore(reinterpret_cast<void*>(r.addressOf(from)), (p - from) * kPage, there) != 0) continue;
+    for (uint64_t at = from; at < p; at++)
+      if (there[at - from] & 1) r.page[at].home = kCpu + 1;
+  }
+}
+
 void ManagedMemory::place(ManagedPage& page, Processor to, bool write) {
   const bool duplicate = page.readMostly && !write && page.home != 0;
   if (duplicate) {
@@ -228,8 +251,9 @@ void ManagedMemory::emit(uint32_t kind, uint64_t value, uint64_t start, uint64_t
   event->start = start;
   event->end = end;
   event->address = address;
-  event->srcId = from == kCpu ? 0 : from - 1u;  // the CPU is 0, as the real driver has it
-  event->dstId = to == kCpu ? 0 : to - 1u;
+  const uint32_t cpu = kind == kRemoteMap || kind == kThrottling ? kCpuId : 0;
+  event->srcId = from == kCpu ? cpu : from - 1u;
+  event->dstId = kind == kThrottling ? 0 : to == kCpu ? cpu : to - 1u;
   event->flags = flags;
 }
 

@@ -72,8 +72,8 @@ enum class Attach : uint8_t { global, host, single };
 // When a 64 KiB region counts as thrashing. Time is real time.
 struct ThrashingLimits {
   uint64_t lapseNs = 5'000'000;   // moves further apart than this start a new count
-  uint32_t detect = 3;            // moves in a row: reported, and the mover is held back from here on
-  uint32_t pin = 10;              // moves in a row: the region stays with the CPU, devices map it
+  uint32_t detect = 3;            // moves in turn: reported, and the mover is held back from here on
+  uint32_t pin = 10;              // moves in turn: the region stays with the CPU, devices map it
   uint64_t throttleNs = 250'000;  // how long a mover is held back
 };
 
@@ -84,7 +84,9 @@ class ManagedMemory {
 
   // Pages begin to have a residence. Allocations that exist are with the CPU.
   // `userfault`: learn of the CPU's touches from userfaultfd, where allowed.
-  void activate(bool userfault);
+  // `openFresh`: where it is not, pages that nobody has touched yet are open to
+  // the CPU, so that a system call may fill them.
+  void activate(bool userfault, bool openFresh);
   // System calls may be given any managed pointer.
   bool systemCallsWait() const { return hostFaults_.running(); }
   bool active() const { return active_.load(std::memory_order_acquire); }
@@ -121,8 +123,11 @@ class ManagedMemory {
   void touch(uint64_t address, uint64_t bytes, bool write, uint32_t device);
   void prefetch(uint64_t address, uint64_t bytes, Processor to);
   void advise(uint64_t address, uint64_t bytes, Advice advice, Processor processor);
-  // Brings every page of every device within the CPU's reach.
+  // Brings every page within the CPU's reach that is not closed to it.
   void returnAllToCpu();
+  // Called when the CPU touched what is closed to it, with the stream whose kernel
+  // closes it; async-signal-safe. Set before `activate`.
+  void setRefused(void (*refused)(uint64_t address, uint32_t stream)) { refused_ = refused; }
   // Calls `visit(page)` for each page of the range.
   template <class Visit>
   void visitPages(uint64_t address, uint64_t bytes, Visit visit) {
@@ -146,8 +151,9 @@ class ManagedMemory {
   static constexpr uint64_t kPage = 4096, kBig = 65536, kBlock = 2u << 20;
   struct Chunk {  // of 64 KiB
     uint64_t lastMoveNs = 0;
-    uint32_t moves = 0;
+    uint32_t moves = 0;       // each to another processor than the one before
     uint32_t contenders = 0;  // bit per Processor
+    Processor lastMover = 0;
     bool pinned = false;
   };
   struct Region {
@@ -202,9 +208,11 @@ class ManagedMemory {
   void grow(const Region& r, Processor p, uint64_t& first, uint64_t& end, uint64_t faultFirst, uint64_t faultEnd) const;
   bool move(Region& r, uint64_t first, uint64_t end, const Move& m);
   void place(ManagedPage& page, Processor to, bool write);
+  void settle(Region& r, uint64_t first, uint64_t end);
   void handle(Region& r, uint64_t first, uint64_t end, bool write, Processor p, uint64_t pc, uint32_t faultsPerPage,
               uint64_t& throttle);
   bool judge(Region& r, uint64_t p, Processor who, uint64_t now, uint64_t& throttle);
+  void holdBack(uint64_t page, Processor who, uint64_t ns);
   bool makeRoom(Processor p, uint64_t pages, const Region& keep, uint64_t keepBlock);
   void resident(Processor p, int64_t pages) {
     resident_[p] = static_cast<uint64_t>(static_cast<int64_t>(resident_[p]) + pages);
@@ -217,6 +225,7 @@ class ManagedMemory {
   SignalLock lock_;
   HostFaults hostFaults_;
   std::atomic<bool> active_{false};
+  bool openFresh_ = false;
   std::map<uint64_t, Region> regions_;
   std::atomic<size_t> regionCount_{0};
   std::array<uint64_t, kMaxManagedDevices + 1> resident_{};  // pages
@@ -228,6 +237,7 @@ class ManagedMemory {
   std::array<ManagedDevice, kMaxManagedDevices + 1> traits_;  // by Processor
   std::vector<Busy> busy_;
   ThrashingLimits limits_;
+  void (*refused_)(uint64_t address, uint32_t stream) = nullptr;
 
   static constexpr size_t kRing = 16384;
   std::atomic<uint32_t> kindMask_{0};

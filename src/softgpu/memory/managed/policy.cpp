@@ -46,6 +46,7 @@ void ManagedMemory::grow(const Region& r, Processor p, uint64_t& first, uint64_t
 // Pages of [first, end) that are not on m.to go there. False: m.to has no room
 // for them, and nothing was moved.
 bool ManagedMemory::move(Region& r, uint64_t first, uint64_t end, const Move& m) {
+  if (m.to != kCpu) settle(r, first, end);
   if (m.to != kCpu) {
     uint64_t need = 0;
     for (uint64_t p = first; p < end; p++) need += !r.page[p].residentOn(m.to);
@@ -53,7 +54,7 @@ bool ManagedMemory::move(Region& r, uint64_t first, uint64_t end, const Move& m)
   }
   const uint64_t start = now();
   const size_t firstEvent = ringCount_;
-  uint64_t moved = 0;
+  uint64_t moved = 0, mapFirst = 0, mapEnd = 0;  // pages that devices map anew lie in [mapFirst, mapEnd)
   for (uint64_t p = first; p < end;) {
     ManagedPage& page = r.page[p];
     const bool there = page.residentOn(m.to) && (!m.write || page.copies == 0);
@@ -73,7 +74,13 @@ bool ManagedMemory::move(Region& r, uint64_t first, uint64_t end, const Move& m)
     } while (p < end && r.page[p].home == from && causeOf(p) == cause && r.blockOf(p) == block &&
              !(r.page[p].residentOn(m.to) && (!m.write || r.page[p].copies == 0)) &&
              (from != 0 && !r.page[p].residentOn(m.to)) == transfers);
-    if (r.page[runStart].remote != 0) announceRemote(r, runStart, p, kMapPolicy);
+    if (r.page[runStart].remote != 0) {
+      if (mapEnd != runStart) {
+        announceRemote(r, mapFirst, mapEnd, kMapPolicy);
+        mapFirst = runStart;
+      }
+      mapEnd = p;
+    }
     if (!transfers) continue;
     const uint32_t kind = from == kCpu + 1 ? kHtoD : m.to == kCpu ? kDtoH : kDtoD;
     const uint64_t bytes = (p - runStart) * kPage;
@@ -92,6 +99,7 @@ bool ManagedMemory::move(Region& r, uint64_t first, uint64_t end, const Move& m)
     at = std::max(at + 1, start + took * done / std::max<uint64_t>(moved, 1));
     e.end = at;
   }
+  announceRemote(r, mapFirst, mapEnd, kMapPolicy);
   return true;
 }
 
@@ -105,6 +113,9 @@ bool ManagedMemory::judge(Region& r, uint64_t p, Processor who, uint64_t time, u
   if (page.readMostly) return false;
   if (time - c.lastMoveNs > limits_.lapseNs) c.moves = c.contenders = 0;
   c.lastMoveNs = time;
+  // A walk through the region by one side is no fight.
+  if (c.moves != 0 && c.lastMover == who) return false;
+  c.lastMover = who;
   c.contenders |= 1u << who | 1u << (page.home - 1);
   c.moves++;
   if (c.moves < limits_.detect) return false;
@@ -169,7 +180,8 @@ void ManagedMemory::handle(Region& r, uint64_t first, uint64_t end, bool write, 
     auto stays = [&](uint64_t p) {
       const ManagedPage& other = r.page[p];
       if (p >= first && p < end) return false;
-      if (gpu && (r.chunkOf(p).pinned || other.preferred == kCpu + 1)) return true;
+      if (!gpu) return false;
+      if (r.chunkOf(p).pinned || other.preferred == kCpu + 1) return true;
       return other.preferred != 0 && other.preferred != who + 1 && other.home == other.preferred;
     };
     const uint64_t limit = room_[who] / 2;
@@ -207,16 +219,23 @@ bool ManagedMemory::onFault(uint64_t address, bool write, uint64_t pc, int devic
   const Processor who = !onDevice ? kCpu
                                   : processorOfDevice(device >= 0 ? static_cast<uint32_t>(device)
                                                                   : lastDevice_.load(std::memory_order_relaxed));
-  uint64_t throttle = 0, page = 0;
-  {
+  uint64_t throttle = 0;
+  bool closed = false;
+  uint32_t closedBy = 0;
+  auto resolve = [&]() -> bool {
     std::lock_guard lock(lock_);
     Region* r = find(address);
     if (!r) return false;
-    page = r->index(address);
+    const uint64_t page = r->index(address);
     const uint8_t rights = onDevice ? r->page[page].deviceRights : r->page[page].hostRights;
     // Another thread's fault may have brought the page already.
     if ((rights & (write ? 2 : 1)) != 0) return true;
-    if (onDevice ? !traits_[who].concurrent && !visibleTo(*r) : closedToCpu(*r)) return false;
+    if (onDevice && !traits_[who].concurrent && !visibleTo(*r)) return false;
+    if (!onDevice && closedToCpu(*r)) {
+      closed = true;
+      closedBy = r->attach == Attach::single ? r->attachStream : busy_.front().stream;
+      return false;
+    }
     if (onDevice && counts(r->page[page], who) && !r->page[page].counted)
       countTouches(*r, page, page + 1, who);
     else
@@ -225,44 +244,60 @@ bool ManagedMemory::onFault(uint64_t address, bool write, uint64_t pc, int devic
       viewMask_ |= 1u << who;
       applyView(*r, 0, r->pages, false);
     }
+    return true;
+  };
+  if (!resolve()) {
+    if (closed && refused_ != nullptr) refused_(address, closedBy);
+    return false;
   }
-  if (throttle) {
-    const uint64_t start = now();
-    sleepFor(throttle);
-    std::lock_guard lock(lock_);
-    emit(kThrottling, 0, start, std::max(now(), start + 1), address / kPage * kPage, who, kCpu,
-         who == kCpu ? kInCpu : 0);
-  }
+  if (throttle != 0) holdBack(address / kPage * kPage, who, throttle);
   return true;
+}
+
+// Without the lock: who fights over a page waits here.
+void ManagedMemory::holdBack(uint64_t page, Processor who, uint64_t ns) {
+  const uint64_t start = now();
+  sleepFor(ns);
+  std::lock_guard lock(lock_);
+  emit(kThrottling, 0, start, std::max(now(), start + 1), page, who, kCpu, who == kCpu ? kInCpu : 0);
 }
 
 void ManagedMemory::touch(uint64_t address, uint64_t bytes, bool write, uint32_t device) {
   if (!active() || bytes == 0) return;
   const Processor who = processorOfDevice(device);
-  std::lock_guard lock(lock_);
-  // More than fits at once would be gone again before its turn: it faults then.
-  if (bytes / kPage > room_[who] / 2) return;
-  Region* r = find(address);
-  if (!r) return;
-  const uint64_t end = r->index(address + bytes - 1) + 1;
-  for (uint64_t p = r->index(address); p < end;) {
-    const uint8_t needed = write ? 2 : 1;
-    if (r->page[p].deviceRights & needed) {
-      p++;
-      continue;
+  const uint8_t needed = write ? 2 : 1;
+  for (uint64_t at = address, end = address + bytes; at < end;) {
+    uint64_t throttle = 0, page = 0;
+    {
+      std::lock_guard lock(lock_);
+      // More than fits at once would be gone again before its turn: it faults then.
+      if (bytes / kPage > room_[who] / 2) return;
+      Region* r = find(at);
+      if (!r) return;
+      const uint64_t last = std::min(r->index(address + bytes - 1) + 1, r->pages);
+      uint64_t p = r->index(at);
+      while (p < last && throttle == 0) {
+        if (r->page[p].deviceRights & needed) {
+          p++;
+          continue;
+        }
+        if (counts(r->page[p], who) && !r->page[p].counted) {
+          countTouches(*r, p, p + 1, who);
+          p++;
+          continue;
+        }
+        page = r->addressOf(p);
+        uint64_t to = p, limit = std::min(last, r->alignedEnd(p, kBlock));
+        while (to < limit && to - p < kBatchPages && !(r->page[to].deviceRights & needed) && !counts(r->page[to], who))
+          to++;
+        if (to == p) to++;
+        handle(*r, p, to, write, who, 0, kBatchRepeats, throttle);
+        p = to;
+      }
+      at = r->addressOf(p);
+      if (p == last) end = at;
     }
-    if (counts(r->page[p], who) && !r->page[p].counted) {
-      countTouches(*r, p, p + 1, who);
-      p++;
-      continue;
-    }
-    uint64_t to = p, limit = std::min(end, r->alignedEnd(p, kBlock));
-    while (to < limit && to - p < kBatchPages && !(r->page[to].deviceRights & needed) && !counts(r->page[to], who))
-      to++;
-    if (to == p) to++;
-    uint64_t throttle = 0;
-    handle(*r, p, to, write, who, 0, kBatchRepeats, throttle);
-    p = to;
+    if (throttle != 0) holdBack(page, who, throttle);
   }
 }
 
@@ -333,7 +368,7 @@ void ManagedMemory::returnAllToCpu() {
   std::lock_guard lock(lock_);
   if (std::all_of(resident_.begin() + 1, resident_.end(), [](uint64_t pages) { return pages == 0; })) return;
   for (auto& [address, r] : regions_)
-    for (uint64_t p = 0; p < r.pages; p = r.alignedEnd(p, kBlock))
+    for (uint64_t p = 0; p < r.pages && !closedToCpu(r); p = r.alignedEnd(p, kBlock))
       move(r, p, r.alignedEnd(p, kBlock), {kCpu, 0, 0, kCoherence, kPrefetch, true});
 }
 
