@@ -186,9 +186,9 @@ struct Client {
   }
   void commit(ThreadState& thread, uint32_t bytes) { thread.queue[index]->records.commit(bytes); }
 
-  // A whole record; copied.
+  // A whole record; copied. False: no memory.
   template <typename Record>
-  void append(ThreadState& thread, const Record& record) {
+  bool append(ThreadState& thread, const Record& record) {
     static_assert(sizeof(Record) % 8 == 0);
     const uint32_t before = thread.recordOwner != 0 ? sizeof(OwnerTag) : 0;
     if (auto* room = static_cast<unsigned char*>(reserve(thread, before + sizeof record))) {
@@ -198,7 +198,9 @@ struct Client {
       }
       __builtin_memcpy(room + before, &record, sizeof record);
       commit(thread, before + sizeof record);
+      return true;
     }
+    return false;
   }
 
   // Makes this thread's queue, so that records of work which it launches have

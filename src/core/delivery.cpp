@@ -269,6 +269,7 @@ void discardQueues(Client& client) {
   ++client.epoch;
   while (ThreadQueue* queue = client.queues) {
     client.queues = queue->next;
+    forgetAll(*queue);
     queue->release(ThreadQueue::kClient);
   }
   client.lastQueue = nullptr;

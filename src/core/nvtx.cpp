@@ -44,6 +44,35 @@ void setPayload(const EventAttributes& a, CUpti_ActivityMarkerData2* record) {
   record->payloadKind = CUPTI_METRIC_VALUE_KIND_UINT64;
 }
 
+// The MARKER_DATA record of a marker; with several extended payloads one for
+// each of them.
+void appendData(ThreadState& thread, Client& client, uint32_t id, const Domain* domain, const Event& event) {
+  CUpti_ActivityMarkerData2 data{};
+  data.kind = CUPTI_ACTIVITY_KIND_MARKER_DATA;
+  data.flags = CUPTI_ACTIVITY_FLAG_MARKER_COLOR_NONE;
+  data.id = id;
+  data.cuptiDomainId = domain != nullptr ? domain->id : 0;
+  if (const EventAttributes* a = event.attributes) {
+    if (a->colorType == kColorArgb) {
+      data.flags = CUPTI_ACTIVITY_FLAG_MARKER_COLOR_ARGB;
+      data.color = a->color;
+    }
+    data.category = a->category;
+    setPayload(*a, &data);
+  }
+  // Clients of 6.5 do not know that such a payload is theirs to free.
+  if (event.payloadCount == 0 || client.manual6050) {
+    client.append(thread, data);
+    return;
+  }
+  for (size_t i = 0; i < event.payloadCount; ++i) {
+    PayloadData* copy = copyPayload(domain, event.payloads[i]);
+    data.payloadKind = CUPTI_METRIC_VALUE_KIND_NVTX_EXTENDED_PAYLOAD;
+    data.payload.metricValueNvtxExtendedPayload = reinterpret_cast<uint64_t>(copy);
+    if (!client.append(thread, data)) releasePayload(data);
+  }
+}
+
 // MARKER and MARKER_DATA records for the clients in `mask`; returns who got one.
 uint32_t record(uint32_t mask, CUpti_ActivityFlag flags, uint32_t id, const Domain* domain, const Event& event) {
   if (mask == 0) return 0;
@@ -63,18 +92,8 @@ uint32_t record(uint32_t mask, CUpti_ActivityFlag flags, uint32_t id, const Doma
     marker.name = event.text;
     marker.domain = domain != nullptr ? domain->name : nullptr;
     client.append(thread, marker);
-    const EventAttributes* a = event.attributes;
-    if (a == nullptr || (wantData >> client.index & 1) == 0) return;
-    CUpti_ActivityMarkerData2 data{};
-    data.kind = CUPTI_ACTIVITY_KIND_MARKER_DATA;
-    const bool coloured = a->colorType == kColorArgb;
-    data.flags = coloured ? CUPTI_ACTIVITY_FLAG_MARKER_COLOR_ARGB : CUPTI_ACTIVITY_FLAG_MARKER_COLOR_NONE;
-    data.color = coloured ? a->color : 0;
-    data.id = id;
-    data.category = a->category;
-    data.cuptiDomainId = domain != nullptr ? domain->id : 0;
-    setPayload(*a, &data);
-    client.append(thread, data);
+    if ((wantData >> client.index & 1) == 0) return;
+    if (event.attributes != nullptr || event.payloadCount != 0) appendData(thread, client, id, domain, event);
   });
   return mask;
 }
@@ -109,6 +128,10 @@ Event eventOf(const EventAttributes* attributes) {
   Event event;
   event.attributes = attributes;
   if (attributes == nullptr) return event;
+  if (attributes->payloadType == kExtendedPayload && attributes->payload.u64 != 0 && attributes->reserved > 0) {
+    event.payloads = reinterpret_cast<const PayloadData*>(attributes->payload.u64);
+    event.payloadCount = static_cast<size_t>(attributes->reserved);
+  }
   switch (attributes->messageType) {
     case kAscii: event.text = intern(attributes->message.ascii); break;
     case kWide: event.text = internWide(attributes->message.wide); break;
@@ -131,7 +154,7 @@ uint64_t rangeStart(const Domain* domain, const Event& event) {
   return id;
 }
 
-void rangeEnd(const Domain* domain, uint64_t id) {
+void rangeEnd(const Domain* domain, uint64_t id, const Event& event) {
   State& s = state();
   OpenRange range;
   {
@@ -141,7 +164,7 @@ void rangeEnd(const Domain* domain, uint64_t id) {
     range = found->second;
     s.ranges.erase(found);
   }
-  record(wanting() & range.clients, CUPTI_ACTIVITY_FLAG_MARKER_END, range.id, domain, Event{});
+  record(wanting() & range.clients, CUPTI_ACTIVITY_FLAG_MARKER_END, range.id, domain, event);
 }
 
 int rangePush(const Domain* domain, const Event& event) {
@@ -152,12 +175,12 @@ int rangePush(const Domain* domain, const Event& event) {
   return static_cast<int>(stack.size()) - 1;
 }
 
-int rangePop(const Domain* domain) {
+int rangePop(const Domain* domain, const Event& event) {
   auto& stack = threadState().pushedRanges[domain];
   if (stack.empty()) return -1;
   const OpenRange range = stack.back();
   stack.pop_back();
-  record(wanting() & range.clients, CUPTI_ACTIVITY_FLAG_MARKER_END, range.id, domain, Event{});
+  record(wanting() & range.clients, CUPTI_ACTIVITY_FLAG_MARKER_END, range.id, domain, event);
   return static_cast<int>(stack.size());
 }
 

@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/nvtx_payload.h"
+
 namespace sonde::core::nvtx {
 
 // What the application passes to the tool's initialisation.
@@ -25,8 +27,8 @@ struct EventAttributes {
   uint32_t category;
   int32_t colorType;  // 1: argb
   uint32_t color;
-  int32_t payloadType;  // PayloadType
-  int32_t reserved;
+  int32_t payloadType;  // PayloadType, or kExtendedPayload
+  int32_t reserved;     // kExtendedPayload: how many
   union {
     uint64_t u64;
     int64_t i64;
@@ -58,6 +60,8 @@ struct Domain {
 struct Event {
   const char* text = nullptr;  // interned
   const EventAttributes* attributes = nullptr;
+  const PayloadData* payloads = nullptr;
+  size_t payloadCount = 0;
 };
 
 const char* internWide(const wchar_t* text);
@@ -66,10 +70,10 @@ Event eventOf(const EventAttributes* attributes);
 // The work behind the entry points. Thread-safe.
 void mark(const Domain* domain, const Event& event);
 uint64_t rangeStart(const Domain* domain, const Event& event);
-void rangeEnd(const Domain* domain, uint64_t id);
+void rangeEnd(const Domain* domain, uint64_t id, const Event& event = {});
 // The level of the range, 0 for the outermost; pop: -1 when there is none.
 int rangePush(const Domain* domain, const Event& event);
-int rangePop(const Domain* domain);
+int rangePop(const Domain* domain, const Event& event = {});
 const Domain* createDomain(const char* name);
 
 enum class Named { kThread, kDevice, kContext, kStream };

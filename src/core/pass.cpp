@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/core.h"
+#include "core/nvtx_payload.h"
 
 namespace sonde::core {
 namespace {
@@ -56,8 +57,28 @@ Pass::Record Pass::oldest(ThreadQueue& queue) const {
 void Pass::drop(ThreadQueue& queue) {
   const Record record = oldest(queue);
   if (record.data == nullptr) return;
+  forget(record.data, record.kind);
   queue.records.pop(record.size);
   ++client_.dropped;
+}
+
+void forget(const void* record, uint32_t kind) {
+  if (kind != CUPTI_ACTIVITY_KIND_MARKER_DATA) return;
+  CUpti_ActivityMarkerData2 data;
+  std::memcpy(&data, record, sizeof data);
+  nvtx::releasePayload(data);
+}
+
+void forgetAll(ThreadQueue& queue) {
+  while (const void* record = queue.records.peek()) {
+    uint32_t kind = kindOf(record), before = 0;
+    if (kind == kOwnerTag) {
+      before = sizeof(OwnerTag);
+      kind = kindOf(static_cast<const unsigned char*>(record) + before);
+    }
+    forget(static_cast<const unsigned char*>(record) + before, kind);
+    queue.records.pop(before + newestSize(kind));
+  }
 }
 
 void Pass::prepare() {
@@ -177,7 +198,10 @@ bool Pass::drainStaged(ThreadQueue& queue) {
     if (result == Put::kEnded) return false;
     if (result == Put::kRetry) continue;
     at += newestSize(kind);
-    if (result != Put::kDone) ++client_.dropped;
+    if (result != Put::kDone) {
+      forget(record, kind);
+      ++client_.dropped;
+    }
     if (bufferOf(queue).full() && !complete(bufferOf(queue))) return false;
   }
   return true;

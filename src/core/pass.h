@@ -61,6 +61,10 @@ class Pass {
   bool staging_ = false;
 };
 
+// For records that no client gets: frees what they own.
+void forget(const void* record, uint32_t kind);
+void forgetAll(ThreadQueue& queue);
+
 // An OVERHEAD record from `start` until now, if the client wants such.
 void reportOverhead(Client& client, ThreadState& thread, CUpti_ActivityOverheadKind kind, uint64_t start);
 

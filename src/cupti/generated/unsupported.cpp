@@ -24,7 +24,6 @@ CUptiResult unsupported(const char* function) {
 #pragma GCC visibility push(default)
 extern "C" {
 
-int InitializeInjectionNvtxExtension(void) { return 0; }
 CUptiResult CUPTIAPI cuptiActivityConfigurePCSampling(CUcontext ctx, CUpti_ActivityPCSamplingConfig *config) {
   return unsupported("cuptiActivityConfigurePCSampling");
 }
@@ -33,8 +32,6 @@ CUptiResult CUPTIAPI cuptiActivityEnableDeviceGraph(uint8_t enable) {
   return unsupported("cuptiActivityEnableDeviceGraph");
 }
 CUptiResult CUPTIAPI cuptiActivityEnableRawTimestamps(void) { return unsupported("cuptiActivityEnableRawTimestamps"); }
-CUptiResult CUPTIAPI cuptiActivityGetNvtxExtPayloadAttr(void) { return unsupported("cuptiActivityGetNvtxExtPayloadAttr"); }
-CUptiResult CUPTIAPI cuptiActivityGetNvtxExtPayloadEntryTypeInfo(void) { return unsupported("cuptiActivityGetNvtxExtPayloadEntryTypeInfo"); }
 CUptiResult CUPTIAPI cuptiDisableLibcuda(void) { return unsupported("cuptiDisableLibcuda"); }
 CUptiResult CUPTIAPI cuptiEnableCigMode(void) { return unsupported("cuptiEnableCigMode"); }
 CUptiResult CUPTIAPI cuptiGetGlobalCallbackState(void) { return unsupported("cuptiGetGlobalCallbackState"); }
@@ -43,7 +40,6 @@ CUptiResult CUPTIAPI cuptiGetRecommendedBufferSize(void) { return unsupported("c
 CUptiResult CUPTIAPI cuptiKernelReplaySubscribeUpdate(CUpti_KernelReplayUpdateFunc updateFunc, void *customData) {
   return unsupported("cuptiKernelReplaySubscribeUpdate");
 }
-CUptiResult CUPTIAPI cuptiNvtxExtensionInitialize(void) { return unsupported("cuptiNvtxExtensionInitialize"); }
 CUptiResult CUPTIAPI cuptiOpenACCInitialize(void) { return unsupported("cuptiOpenACCInitialize"); }
 int cuptiOpenMpInitialize(void) { return 0; }
 int cuptiOpenMpInitialize_v2(void) { return 0; }
