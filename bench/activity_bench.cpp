@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cost of an API record. The stand-in driver's shortest call is measured alone
-// (nothing enabled: one load and branch), with a record, and with a callback;
-// two readings of the clock, the physical floor, are measured beside it.
+// (nothing enabled: one load and branch), with a listener that does nothing
+// (the driver's own part), with a record, and with a callback; two readings of
+// the clock, the physical floor, are measured beside it. A record costs
+// callRecorded - callUnheard.
 #include <benchmark/benchmark.h>
 #include <cupti.h>
 
@@ -36,6 +38,11 @@ void callDisabled(benchmark::State& state) {
   for (auto _ : state) fake::plainCall(SONDE_DOMAIN_RUNTIME, kMalloc);
 }
 BENCHMARK(callDisabled);
+
+void callUnheard(benchmark::State& state) {
+  for (auto _ : state) fake::unheardCall(SONDE_DOMAIN_RUNTIME, kMalloc);
+}
+BENCHMARK(callUnheard)->ThreadRange(1, 16)->UseRealTime();
 
 // The call itself, its correlation id and structure, with nobody behind it.
 void enableRecords(const benchmark::State&) {
