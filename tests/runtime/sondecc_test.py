@@ -193,6 +193,17 @@ int main() {
             self.assertEqual(bool(re.search(r"^\s*\.loc\s+\d+ \d+", text, re.M)), lines, options)
             self.assertEqual("kernel.cu\"" in text, lines, options)
 
+    def test_lines_of_inlined_headers_are_the_callers(self):
+        self.write("inlined.cu", "__global__ void kernel(float* a) {\n"
+                                 "  atomicAdd(a + threadIdx.x,\n"
+                                 "            __shfl_xor_sync(~0u, rsqrtf(*a), 1));\n"
+                                 "  __syncthreads();\n}\n")
+        self.compile("-ptx", "-lineinfo", "inlined.cu", "-o", "inlined.ptx")
+        ptx = self.read("inlined.ptx").decode()
+        self.assertEqual([os.path.basename(f) for f in re.findall(r'^\s*\.file\s+\d+\s+"([^"]*)"', ptx, re.M)],
+                         ["inlined.cu"])
+        self.assertLessEqual({line for line in re.findall(r"\.loc\s+1\s+(\d+)", ptx)}, set("012345"))
+
     def test_fat_binary_holds_each_architecture(self):
         self.compile("-fatbin", "-gencode", "arch=compute_75,code=sm_75", "--generate-code",
                      "arch=compute_90,code=[sm_90,compute_90]", "kernel.cu", "-o", "out.fatbin")

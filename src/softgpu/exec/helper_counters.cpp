@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "softgpu/exec/cta.h"
+#include "softgpu/exec/distinct.h"
 #include "softgpu/exec/helpers.h"
 #include "softgpu/exec/mma_layout.h"
 #include "softgpu/exec/warp_state.h"
@@ -14,23 +15,6 @@ namespace sonde::softgpu::exec {
 namespace {
 
 enum Kind : uint32_t { kLoad = 0, kStore = 1, kAtom = 2, kRed = 3 };
-
-// Distinct values of address >> shift. Most accesses go up from lane to lane,
-// where counting the changes is enough.
-uint32_t distinct(const uint64_t* address, uint32_t n, unsigned shift) {
-  uint32_t changes = 1;
-  bool ascending = true;
-  for (uint32_t i = 1; i < n; ++i) {
-    const uint64_t a = address[i - 1] >> shift, b = address[i] >> shift;
-    changes += a != b;
-    ascending &= a <= b;
-  }
-  if (ascending) return changes;
-  uint64_t sorted[kLanes];
-  for (uint32_t i = 0; i < n; ++i) sorted[i] = address[i] >> shift;
-  std::sort(sorted, sorted + n);
-  return static_cast<uint32_t>(std::unique(sorted, sorted + n) - sorted);
-}
 
 struct Banks {
   uint32_t wavefronts = 0, groups = 0;
@@ -161,19 +145,20 @@ void addToAccess(WarpState* w, uint32_t base, uint32_t which, uint64_t n) {
 void countGlobal(WarpState* w, const uint64_t* lanes, uint32_t n, uint32_t kind, bool atL2, uint32_t bytes,
                  uint32_t base) {
   if (w->cacheLog) cacheLanes(w, lanes, n, globalAccess(kind, atL2));
-  const uint32_t sectors = distinct(lanes, n, 5);
+  const Distinct different = countDistinct(lanes, n);
+  const uint32_t sectors = different.sectors;
   if (base) {
     addToAccess(w, base, jit::kGlobalTransactions, sectors);
-    addToAccess(w, base, jit::kGlobalIdeal, (distinct(lanes, n, 0) * bytes + 31) / 32);
+    addToAccess(w, base, jit::kGlobalIdeal, (different.addresses * bytes + 31) / 32);
   }
   switch (kind) {
     case kLoad:
       add(w, RawCounter::global_load_sectors, sectors);
-      add(w, RawCounter::global_load_lines, distinct(lanes, n, 7));
+      add(w, RawCounter::global_load_lines, different.lines);
       return;
     case kStore:
       add(w, RawCounter::global_store_sectors, sectors);
-      add(w, RawCounter::global_store_lines, distinct(lanes, n, 7));
+      add(w, RawCounter::global_store_lines, different.lines);
       return;
     case kAtom: add(w, RawCounter::global_atom_sectors, sectors); return;
     default: add(w, RawCounter::global_red_sectors, sectors); return;
