@@ -53,8 +53,9 @@ struct Records {
   std::vector<CUpti_ActivityGraphTrace2> graphs;
   std::vector<CUpti_ActivitySynchronization2> syncs;
   std::vector<CUpti_ActivityMemory4> memory;
-  // Places of records in their buffer: by correlation id, of the external id and of the kernel.
+  // Places in the order of delivery: by correlation id, of the external id and of the kernel.
   std::map<uint32_t, unsigned> externalPlace, kernelPlace;
+  unsigned place = 0;
 } records;
 
 void requested(uint8_t** buffer, size_t* size, size_t* maximum) {
@@ -66,7 +67,8 @@ void requested(uint8_t** buffer, size_t* size, size_t* maximum) {
 void completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
   CUpti_Activity* record = nullptr;
   std::lock_guard lock(records.mutex);
-  for (unsigned place = 0; cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS; ++place) {
+  for (; cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS; ++records.place) {
+    const unsigned place = records.place;
     switch (record->kind) {
       case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
         records.externalPlace[reinterpret_cast<CUpti_ActivityExternalCorrelation*>(record)->correlationId] = place;
@@ -301,7 +303,7 @@ TEST_F(Hooked, ThreadsLaunchAtOnceAndNothingIsLost) {
             }));
 }
 
-TEST_F(Hooked, ABufferHasTheExternalIdBeforeTheKernel) {
+TEST_F(Hooked, TheExternalIdComesBeforeTheKernel) {
   enable({CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION});
   load();
   CUcontext context;
@@ -314,7 +316,7 @@ TEST_F(Hooked, ABufferHasTheExternalIdBeforeTheKernel) {
   };
   work(1);
   CHECK_CU(cuCtxSynchronize());
-  std::thread(work, 2).join();  // its queue is younger than that of the work
+  std::thread(work, 2).join();  // it has ended when its work is done
   work(3);
   CHECK_CU(cuCtxSynchronize());
   CHECK_CUPTI(cuptiActivityFlushAll(0));

@@ -31,7 +31,7 @@ struct Item {
   CUevent before;             // only where the end of the previous item does not tell
   CUevent after;              // nullptr: its times are not known
   uint64_t called, returned;  // host time around the driver's function
-  uint64_t listenerWord;
+  uint64_t listenerWord, listenerWord3;
   const KernelInfo* kernel;
   uint32_t correlationId;
   uint8_t kind;      // SondeWorkKind

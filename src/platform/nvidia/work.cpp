@@ -207,6 +207,7 @@ void describeItem(const Stream& stream, const Item& item, SondeWork* out) {
   work.context = context.handle;
   work.streamId = stream.id;
   work.listenerWord = item.listenerWord;
+  work.listenerWord3 = item.listenerWord3;
   work.isAsync = item.isAsync;
   work.channelType = 2;  // asynchronous copy
   switch (item.kind) {
@@ -352,6 +353,7 @@ void PendingWork::finish(int32_t result, uint64_t called, uint32_t correlation) 
   item.called = called;
   item.returned = returned;
   item.listenerWord = work.listenerWord;
+  item.listenerWord3 = work.listenerWord3;
   item.correlationId = correlation;
   item.kind = static_cast<uint8_t>(work.kind);
   item.synchronous = call_.synchronous;
