@@ -39,6 +39,7 @@ class Unified : public testing::Test {
     fs::create_symlink(COLLECTOR, folder_ + "/lib64/libsonde-collector.so");
     fs::create_symlink(CUPTI, folder_ + "/lib64/libcupti.so.13");
     fs::create_symlink(CUDA, folder_ + "/lib64/softgpu/libcuda.so.1");
+    fs::create_symlink(MANAGED_IO, folder_ + "/lib64/softgpu/libsonde-managed-io.so");
     environment_["SONDE_LIBDIR"] = folder_ + "/lib64";
     environment_["SONDE_CACHE_DIR"] = folder_ + "/cache";
     environment_["SONDE_THRASHING_LAPSE_MS"] = "60000";  // the machine may be busy
@@ -156,6 +157,83 @@ TEST_F(Unified, WhatIsOnlyReadIsToBeReadMostly) {
   EXPECT_THAT(advice, HasSubstr("read-mostly,0x"));
   EXPECT_THAT(advice, HasSubstr("cudaMemAdviseSetReadMostly"));
   EXPECT_THAT(advice, HasSubstr("in all for 65.536 kB"));
+}
+
+// The text of a report without its line breaks.
+std::string flat(std::string text) {
+  for (size_t at; (at = text.find("\n   ")) != std::string::npos;) text.replace(at, 4, " ");
+  return text;
+}
+
+TEST_F(Unified, OversubscriptionIsAdvisedOfWithWhatWasEvicted) {
+  // Room for two of the three blocks of 2 MiB: the first one goes when the third comes.
+  const Outcome o = run({"-r", "um_advice", "-r", "um_cause_sum"}, "room");
+  ASSERT_EQ(o.status, 0) << o.err;
+  EXPECT_THAT(flat(o.out), HasSubstr("(6.291 MB): 2.097 MB were evicted to make room on the GPU, 2.097 MB of them "
+                                     "different pages."));
+  EXPECT_THAT(o.out, HasSubstr("Eviction"));
+  EXPECT_THAT(o.out, Not(HasSubstr("reaches over")));
+}
+
+TEST_F(Unified, ADeviceWithoutRoomIsAdvisedOf) {
+  const Outcome o = run({"-r", "um_advice", "-r", "um_trace"}, "noroom");
+  ASSERT_EQ(o.status, 0) << o.err;
+  EXPECT_THAT(flat(o.out), HasSubstr("(1.049 MB): the GPU reaches over to 1.049 MB in the CPU's memory because it has "
+                                     "no room and nothing to evict."));
+  EXPECT_THAT(o.out, HasSubstr("Out of memory"));
+  EXPECT_THAT(o.out, Not(HasSubstr("evicted")));
+  // 16 maps of 64 KiB, from the device to the CPU's memory.
+  const std::string trace = csv("um_trace", "noroom");
+  size_t maps = 0;
+  for (size_t at = 0; (at = trace.find(",GPU 0,CPU,Out of memory,Remote map", at)) != std::string::npos; at++) maps++;
+  EXPECT_EQ(maps, 16u) << trace;
+}
+
+TEST_F(Unified, FarAccessesAreAdvisedOf) {
+  environment_["SONDE_ACCESS_COUNTERS"] = "32";  // reached with the second kernel's last page
+  const Outcome o = run({"-r", "um_advice", "-r", "um_cause_sum"}, "far");
+  ASSERT_EQ(o.status, 0) << o.err;
+  EXPECT_THAT(flat(o.out), HasSubstr("(65.536 kB): 65.536 kB moved to the GPU because it reached over to them often."));
+  EXPECT_THAT(o.out, HasSubstr("Access counters"));
+  EXPECT_THAT(o.out, Not(HasSubstr("prefetch to the GPU")));
+}
+
+TEST_F(Unified, ManagedVariablesAreManagedMemory) {
+  const std::string out = csv("um_profile_sum", "static");
+  for (const char* way : {"Host-to-Device", "Device-to-Host"}) {
+    const auto r = row(out, std::string(",Sonde Software GPU (0),") + way);
+    EXPECT_EQ(r[0], "2") << way;  // the faulting page and the rest
+    EXPECT_EQ(r[4], "0.066") << way;
+  }
+  EXPECT_EQ(row(out, ",GPU page fault groups")[0], "1");
+  // It has its initial value from the CPU when the module is loaded: only the read faults.
+  EXPECT_EQ(row(out, ",CPU,CPU page faults")[0], "1");
+  EXPECT_THAT(csv("um_cpu_page_faults_sum", "static"), HasSubstr(lineOf("the faulting line of reads")));
+}
+
+// Without userfaultfd too: by the functions that `sonde run` preloads.
+TEST_F(Unified, SystemCallsReachManagedMemory) {
+  EXPECT_EQ(run({}, "io").status, 0);
+  environment_["SONDE_USERFAULTFD"] = "0";
+  const Outcome o = run({"--csv", "-r", "um_cpu_page_faults_sum"}, "io");
+  EXPECT_EQ(o.status, 0) << o.err;
+  for (const char* function : {"fromFile", "toFile", "inPieces"}) EXPECT_THAT(o.out, HasSubstr(function));
+  environment_["SONDE_MANAGED"] = "faults";
+  EXPECT_EQ(run({}, "io").status, 0);
+  // Without those functions nothing faults, and nothing fails.
+  environment_.erase("SONDE_MANAGED");
+  const Outcome none = run({"--preload", "off", "--csv", "-r", "um_profile_sum"}, "io");
+  EXPECT_EQ(none.status, 0) << none.err;
+  EXPECT_THAT(none.out, Not(HasSubstr("CPU page faults")));
+}
+
+// As far as the CPU's faults are concerned one is as good as the other.
+TEST_F(Unified, FaultsAreTheSameWithoutUserfaultfd) {
+  environment_["SONDE_USERFAULTFD"] = "0";
+  const std::string out = csv("um_profile_sum");
+  EXPECT_EQ(row(out, ",GPU page fault groups")[0], "5");
+  EXPECT_EQ(row(out, ",CPU,CPU page faults")[0], "10");
+  EXPECT_THAT(csv("um_cpu_page_faults_sum"), HasSubstr(lineOf("the faulting line of reads")));
 }
 
 TEST_F(Unified, AProgramThatPrefetchesNeedsNoAdvice) {

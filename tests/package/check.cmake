@@ -21,7 +21,7 @@ if(WAY STREQUAL tree)
       include/cupti_events.h include/cupti_metrics.h include/softgpu/cuda.h include/softgpu/cuda_runtime.h
       include/cuda.h include/cuda_runtime.h version.txt lib64/libsonde-collector.so lib64/libcupti.so.2025.3.1
       lib64/libcupti.so.13 lib64/libcupti.so lib64/softgpu/libcuda.so.1 lib64/softgpu/libcuda.so
-      lib64/softgpu/libcudart.so.13 lib64/softgpu/libcudart.so lib64/libcuda.so lib64/libcudart.so
+      lib64/softgpu/libcudart.so.13 lib64/softgpu/libcudart.so lib64/softgpu/libsonde-managed-io.so lib64/libcuda.so lib64/libcudart.so
       lib64/pkgconfig/sonde.pc share/cmake/Sonde/SondeConfig.cmake)
     if(NOT EXISTS ${prefix}/${file})
       string(APPEND missing " ${file}")

@@ -220,6 +220,9 @@ bool makePlan(const RunSettings& s, const std::string& spoolFolder, Plan* plan, 
     // Takes the place of a CUDA runtime that is linked into the program.
     const fs::path replacement = fs::path(here.softgpu) / "libsonde-static-cudart.so";
     if (fs::exists(replacement, ec)) preloads = replacement.string();
+    // Where there is no userfaultfd, system calls reach managed pages by this.
+    const fs::path io = fs::path(here.softgpu) / "libsonde-managed-io.so";
+    if (s.unifiedMemory != "off" && fs::exists(io, ec)) preloads += (preloads.empty() ? "" : ":") + io.string();
   }
   const std::string program = findProgram(s.command[0]);
   const bool preload = s.preload == "on" || (s.preload == "auto" && !usesSanitizer(program));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/driver/managed.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <unistd.h>
@@ -49,7 +50,32 @@ void sayRefused(uint64_t address, uint32_t stream) {
   [[maybe_unused]] const auto written = write(2, text, std::min(static_cast<size_t>(n), sizeof text - 1));
 }
 
+bool preloaded = false;  // src/softgpu/managed_io is in the process
+
+// What a system call is about to be given: as touches of the CPU. Answers
+// whether it is managed memory.
+int reachForSystemCall(const void* data, size_t bytes, int write, const void* pc) {
+  auto& pages = ManagedMemory::get();
+  const auto first = reinterpret_cast<uint64_t>(data);
+  if (!memory::AddressSpace::get().global.contains(first) || !pages.inUse() || pages.systemCallsWait()) return 0;
+  for (uint64_t at = first; at < first + bytes; at = (at / 4096 + 1) * 4096)
+    if (!pages.onFault(at, write != 0, reinterpret_cast<uint64_t>(pc), -1)) return at != first;
+  return 1;
+}
+
+// Pages come back when the program has waited: nothing else would let a system
+// call reach them.
+bool pagesReturn() {
+  return !preloaded && !ManagedMemory::get().systemCallsWait() && environment().managed != "faults";
+}
+
 void activate() {
+  if (ManagedMemory::get().active()) return;
+  using Reach = int (*)(const void*, size_t, int, const void*);
+  if (auto* slot = static_cast<Reach*>(dlsym(RTLD_DEFAULT, "sondeManagedReach"))) {
+    preloaded = true;
+    __atomic_store_n(slot, &reachForSystemCall, __ATOMIC_RELEASE);
+  }
   for (int i = 0; Device* d = Driver::get().device(i); i++) {
     const int64_t asked = environment().accessCounters;
     ManagedMemory::get().setDevice(
@@ -65,7 +91,7 @@ void activate() {
     return ManagedMemory::get().onFault(address, write, pc, device);
   });
   ManagedMemory::get().setRefused(&sayRefused);
-  ManagedMemory::get().activate(environment().userfaultfd, environment().managed != "faults");
+  ManagedMemory::get().activate(environment().userfaultfd, environment().managed != "faults" && !preloaded);
 }
 
 // Under the mutex.
@@ -170,7 +196,7 @@ void waited(const Context& context) {
 
 void afterWait() {
   auto& pages = ManagedMemory::get();
-  if (pages.inUse() && !pages.systemCallsWait() && environment().managed != "faults") pages.returnAllToCpu();
+  if (pages.inUse() && pagesReturn()) pages.returnAllToCpu();
 }
 
 int32_t configure(Device& device, uint32_t kindMask) {
