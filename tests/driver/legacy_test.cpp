@@ -147,4 +147,140 @@ TEST_F(LegacyTest, HostMemoryThatIsNotThereIsAnError) {
   OK(cuCtxSynchronize());
 }
 
+// The structures of the first versions, as a program of that time has them.
+struct OldArray {
+  unsigned width, height;
+  CUarray_format format;
+  unsigned channels;
+};
+struct OldPlane {
+  unsigned srcX, srcY;
+  CUmemorytype srcType;
+  const void* srcHost;
+  unsigned srcDevice;
+  CUarray srcArray;
+  unsigned srcPitch, dstX, dstY;
+  CUmemorytype dstType;
+  void* dstHost;
+  unsigned dstDevice;
+  CUarray dstArray;
+  unsigned dstPitch, width, height;
+};
+
+TEST_F(LegacyTest, ArraysWithNarrowSizes) {
+  const OldArray d{4, 3, CU_AD_FORMAT_UNSIGNED_INT8, 1};
+  CUarray array;
+  OK(find<CUresult(CUarray*, const OldArray*)>("cuArrayCreate")(&array, &d));
+  OldArray asked{};
+  OK(find<CUresult(OldArray*, CUarray)>("cuArrayGetDescriptor")(&asked, array));
+  EXPECT_EQ(asked.width, 4u);
+  EXPECT_EQ(asked.height, 3u);
+  EXPECT_EQ(asked.format, CU_AD_FORMAT_UNSIGNED_INT8);
+  OK(find<CUresult(CUarray, unsigned, const void*, unsigned)>("cuMemcpyHtoA")(array, 0, "abcd", 4));
+  OldPlane p{};
+  p.srcType = CU_MEMORYTYPE_HOST;
+  p.srcHost = "efghijkl";
+  p.dstType = CU_MEMORYTYPE_ARRAY;
+  p.dstArray = array;
+  p.dstY = 1;
+  p.width = 4;
+  p.height = 2;
+  OK(find<CUresult(const OldPlane*)>("cuMemcpy2D")(&p));
+  char out[13] = {};
+  OldPlane back{};
+  back.srcType = CU_MEMORYTYPE_ARRAY;
+  back.srcArray = array;
+  back.dstType = CU_MEMORYTYPE_HOST;
+  back.dstHost = out;
+  back.width = 4;
+  back.height = 3;
+  OK(find<CUresult(const OldPlane*, CUstream)>("cuMemcpy2DAsync")(&back, nullptr));
+  OK(cuCtxSynchronize());
+  EXPECT_STREQ(out, "abcdefghijkl");
+  back.dstType = CU_MEMORYTYPE_DEVICE;
+  FAILS(CUDA_ERROR_NOT_SUPPORTED, find<CUresult(const OldPlane*)>("cuMemcpy2DUnaligned")(&back));
+  FAILS(CUDA_ERROR_INVALID_VALUE, find<CUresult(const OldPlane*)>("cuMemcpy2D")(nullptr));
+  FAILS(CUDA_ERROR_NOT_SUPPORTED,
+        find<CUresult(unsigned, unsigned, unsigned char, unsigned, unsigned)>("cuMemsetD2D8")(4, 4, 1, 4, 1));
+  OK(cuArrayDestroy(array));
+}
+
+TEST_F(LegacyTest, GraphsOfCuda10) {
+  CUmodule module;
+  CUfunction f;
+  OK(cuModuleLoadData(&module, kScale));
+  OK(cuModuleGetFunction(&f, module, "scale"));
+  CUdeviceptr out;
+  OK(cuMemAlloc(&out, 16));
+  CUstream s;
+  OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+  float factor = 2;
+  unsigned offset = 1;
+  void* args[] = {&out, &factor, &offset};
+  CUDA_KERNEL_NODE_PARAMS_v1 k{};
+  k.func = f;
+  k.gridDimX = k.gridDimY = k.gridDimZ = k.blockDimY = k.blockDimZ = 1;
+  k.blockDimX = 4;
+  k.kernelParams = args;
+  CUgraph graph, other;
+  CUgraphNode node, error;
+  OK(cuGraphCreate(&graph, 0));
+  using Node = CUDA_KERNEL_NODE_PARAMS_v1;
+  OK(find<CUresult(CUgraphNode*, CUgraph, const CUgraphNode*, size_t, const Node*)>("cuGraphAddKernelNode")(
+      &node, graph, nullptr, 0, &k));
+  CUgraphExec exec;
+  char log[16] = "unchanged";
+  OK(find<CUresult(CUgraphExec*, CUgraph, CUgraphNode*, char*, size_t)>("cuGraphInstantiate")(&exec, graph, &error, log,
+                                                                                              sizeof log));
+  EXPECT_STREQ(log, "");
+  EXPECT_EQ(error, nullptr);
+  auto first = [&] {
+    float host[4] = {};
+    EXPECT_EQ(cuGraphLaunch(exec, s), CUDA_SUCCESS);
+    EXPECT_EQ(cuStreamSynchronize(s), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemcpyDtoH(host, out, sizeof host), CUDA_SUCCESS);
+    return host[3];
+  };
+  EXPECT_EQ(first(), 8.0f);
+  offset = 5;
+  OK(find<CUresult(CUgraphExec, CUgraphNode, const Node*)>("cuGraphExecKernelNodeSetParams")(exec, node, &k));
+  EXPECT_EQ(first(), 16.0f);
+  offset = 7;
+  OK(find<CUresult(CUgraphNode, const Node*)>("cuGraphKernelNodeSetParams")(node, &k));
+  Node asked{};
+  OK(find<CUresult(CUgraphNode, Node*)>("cuGraphKernelNodeGetParams")(node, &asked));
+  EXPECT_EQ(asked.blockDimX, 4u);
+  EXPECT_EQ(*static_cast<unsigned*>(asked.kernelParams[2]), 7u);
+  CUgraphExecUpdateResult why = CU_GRAPH_EXEC_UPDATE_ERROR;
+  auto* update = find<CUresult(CUgraphExec, CUgraph, CUgraphNode*, CUgraphExecUpdateResult*)>("cuGraphExecUpdate");
+  OK(update(exec, graph, &error, &why));
+  EXPECT_EQ(why, CU_GRAPH_EXEC_UPDATE_SUCCESS);
+  EXPECT_EQ(first(), 20.0f);
+  OK(cuGraphCreate(&other, 0));
+  FAILS(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, update(exec, other, &error, &why));
+  EXPECT_EQ(why, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
+  // Captures.
+  CUstreamCaptureStatus status;
+  cuuint64_t id = 0;
+  OK(find<CUresult(CUstream)>("cuStreamBeginCapture")(s));
+  OK(find<CUresult(CUstream, CUstreamCaptureStatus*, cuuint64_t*)>("cuStreamGetCaptureInfo")(s, &status, &id));
+  EXPECT_EQ(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+  EXPECT_NE(id, 0u);
+  OK(cuStreamEndCapture(s, &other));
+  // Attributes go from node to node; shapes and parameters stay.
+  CUgraphNode second;
+  OK(find<CUresult(CUgraphNode*, CUgraph, const CUgraphNode*, size_t, const Node*)>("cuGraphAddKernelNode")(
+      &second, graph, &node, 1, &k));
+  CUkernelNodeAttrValue value{};
+  value.priority = -3;
+  OK(cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value));
+  OK(cuGraphKernelNodeCopyAttributes(second, node));
+  value.priority = 0;
+  OK(cuGraphKernelNodeGetAttribute(second, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value));
+  EXPECT_EQ(value.priority, -3);
+  CUgraphNode empty;
+  OK(cuGraphAddEmptyNode(&empty, graph, nullptr, 0));
+  FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphKernelNodeCopyAttributes(empty, node));
+}
+
 }  // namespace

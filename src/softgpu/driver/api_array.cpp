@@ -3,10 +3,12 @@
 // CUDA arrays.
 #include <algorithm>
 #include <bit>
+#include <string>
 
 #include "softgpu/driver/array.h"
 #include "softgpu/driver/copy.h"
 #include "softgpu/driver/driver.h"
+#include "softgpu/driver/message.h"
 #include "softgpu/driver/sync.h"
 #include "softgpu/memory/allocator.h"
 
@@ -180,6 +182,61 @@ DRIVER_API(cuMipmappedArrayDestroy)(CUmipmappedArray hMipmappedArray) {
   }
   for (const Ref<Array>& a : mipmap->levels) HandleTable::retire(a.get());
   return HandleTable::retire(mipmap.get()) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+// -------------------------------------------------- arrays of special kinds --
+// None is made here (flags for sparse arrays and deferred mapping, and formats
+// of several planes are refused), and these functions have an error for others.
+
+namespace {
+
+CUresult findMipmap(CUmipmappedArray handle) {
+  if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
+  return HandleTable::find<MipmappedArray>(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult noRequirements(const void* out, CUdevice device) {
+  if (!out) return CUDA_ERROR_INVALID_VALUE;
+  if (!Driver::get().device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  say("the memory requirements of an array exist only with CUDA_ARRAY3D_DEFERRED_MAPPING");
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult notSparse() {
+  say("sparse properties exist only of an array made with CUDA_ARRAY3D_SPARSE");
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace
+
+DRIVER_API(cuArrayGetPlane)(CUarray* pPlaneArray, CUarray hArray, unsigned int planeIdx) {
+  Ref<Array> array;
+  if (const CUresult e = findArray(hArray, array)) return e;
+  if (pPlaneArray) say("plane " + std::to_string(planeIdx) + " of an array whose format has no planes");
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+DRIVER_API(cuArrayGetMemoryRequirements)(CUDA_ARRAY_MEMORY_REQUIREMENTS* out, CUarray hArray, CUdevice device) {
+  Ref<Array> array;
+  if (const CUresult e = findArray(hArray, array)) return e;
+  return noRequirements(out, device);
+}
+
+DRIVER_API(cuMipmappedArrayGetMemoryRequirements)
+(CUDA_ARRAY_MEMORY_REQUIREMENTS* out, CUmipmappedArray mipmap, CUdevice device) {
+  if (const CUresult e = findMipmap(mipmap)) return e;
+  return noRequirements(out, device);
+}
+
+DRIVER_API(cuArrayGetSparseProperties)(CUDA_ARRAY_SPARSE_PROPERTIES*, CUarray hArray) {
+  Ref<Array> array;
+  if (const CUresult e = findArray(hArray, array)) return e;
+  return notSparse();
+}
+
+DRIVER_API(cuMipmappedArrayGetSparseProperties)(CUDA_ARRAY_SPARSE_PROPERTIES*, CUmipmappedArray mipmap) {
+  if (const CUresult e = findMipmap(mipmap)) return e;
+  return notSparse();
 }
 
 }  // namespace sonde::softgpu::driver

@@ -23,6 +23,23 @@ void setEnds(CopyPlan& plan, const End& to, const End& from) {
   plan.staging.clear();
 }
 
+}  // namespace
+
+CUresult planFlat(uint64_t to, Side toSide, uint64_t from, Side fromSide, size_t bytes, const Context& context,
+                  CopyPlan& plan) {
+  End toEnd, fromEnd;
+  if (const CUresult e = locate(to, bytes, toSide, context, toEnd)) return e;
+  if (const CUresult e = locate(from, bytes, fromSide, context, fromEnd)) return e;
+  setEnds(plan, toEnd, fromEnd);
+  plan.width = bytes;
+  plan.height = plan.depth = 1;
+  plan.toPitch = plan.fromPitch = plan.toSlice = plan.fromSlice = bytes;
+  plan.peer = false;
+  return CUDA_SUCCESS;
+}
+
+namespace {
+
 CUresult flatCopy(uint64_t to, Side toSide, uint64_t from, Side fromSide, size_t bytes, CUstream hStream,
                   bool synchronous, bool peer = false) {
   Ref<Stream> stream;
@@ -31,16 +48,12 @@ CUresult flatCopy(uint64_t to, Side toSide, uint64_t from, Side fromSide, size_t
   if (synchronous)
     if (const CUresult e = refuseWhileCapturing(context)) return e;
   if (bytes == 0) return CUDA_SUCCESS;
-  End toEnd, fromEnd;
-  if (const CUresult e = locate(to, bytes, toSide, context, toEnd)) return e;
-  if (const CUresult e = locate(from, bytes, fromSide, context, fromEnd)) return e;
   Command* command = stream->newCommand(CommandKind::copy);
-  CopyPlan& plan = command->copy;
-  setEnds(plan, toEnd, fromEnd);
-  plan.width = bytes;
-  plan.height = plan.depth = 1;
-  plan.toPitch = plan.fromPitch = plan.toSlice = plan.fromSlice = bytes;
-  plan.peer = peer;
+  if (const CUresult e = planFlat(to, toSide, from, fromSide, bytes, context, command->copy)) {
+    stream->giveBack(command);
+    return e;
+  }
+  command->copy.peer = peer;
   return runCopy(*stream, command, synchronous);
 }
 
@@ -252,8 +265,6 @@ DRIVER_API(cuMemcpy3DPeerAsync)(const CUDA_MEMCPY3D_PEER* pCopy, CUstream hStrea
 }
 
 // ------------------------------------------------------------------- sets --
-
-namespace {}  // namespace
 
 CUresult planFill(CUdeviceptr to, size_t pitch, uint32_t elementBytes, uint32_t value, size_t width, size_t height,
                   const Context& context, SetPlan& plan) {

@@ -4,6 +4,7 @@
 #include "platform/clock.h"
 #include "softgpu/driver/capture.h"
 #include "softgpu/driver/driver.h"
+#include "softgpu/driver/event.h"
 #include "softgpu/driver/managed.h"
 #include "softgpu/driver/sync.h"
 #include "softgpu/driver/tools.h"
@@ -13,6 +14,8 @@ namespace {
 
 std::atomic<uint64_t> syncIds{0};
 
+}  // namespace
+
 CUresult findEvent(CUevent handle, Ref<Event>& event) {
   if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
   if (thread().inHostFunction) return CUDA_ERROR_NOT_PERMITTED;
@@ -21,6 +24,8 @@ CUresult findEvent(CUevent handle, Ref<Event>& event) {
   if (event->context()->destroyed.load()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   return event->context()->error();
 }
+
+namespace {
 
 bool captured(Event& event) {
   std::lock_guard lock(event.captureMutex);
@@ -63,7 +68,6 @@ DRIVER_API(cuEventDestroy_v2)(CUevent hEvent) {
   return HandleTable::retire(event.get()) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-// `correlation` 0: of the running call.
 CUresult recordOn(Stream& stream, Event& event, uint32_t correlation) {
   {
     std::lock_guard lock(event.captureMutex);

@@ -10,16 +10,15 @@
 #include "platform/tools_api.h"
 #include "softgpu/driver/copy.h"
 #include "softgpu/driver/driver.h"
+#include "softgpu/driver/event.h"
 #include "softgpu/driver/graph.h"
 #include "softgpu/driver/graph_memory.h"
 #include "softgpu/driver/graph_nodes.h"
+#include "softgpu/driver/memory_op.h"
 #include "softgpu/driver/tools.h"
 #include "softgpu/exec/condition.h"
 
 namespace sonde::softgpu::driver {
-
-CUresult recordOn(Stream& stream, Event& event, uint32_t correlation);
-void waitOn(Stream& stream, Event& event, uint32_t correlation);
 
 namespace {
 
@@ -168,6 +167,13 @@ CUresult makeCommand(Stream& stream, GraphExec& exec, const GraphExec::Step& ste
       command->hostFunction = w.host.fn;
       command->user = w.host.userData;
       break;
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
+      std::vector<MemoryOp> plan;
+      if (const CUresult e = planMemoryOps(w.memoryOps, *w.context, plan)) return e;
+      command = stream.newCommand(CommandKind::memoryOp);
+      command->memoryOps = std::move(plan);
+      break;
+    }
     case CU_GRAPH_NODE_TYPE_CONDITIONAL:
       command = stream.newCommand(CommandKind::conditional);
       command->body = [keep = Ref<GraphExec>(&exec), step, correlation](Stream& s) {

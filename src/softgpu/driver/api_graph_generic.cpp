@@ -46,6 +46,10 @@ CUresult toWork(const CUgraphNodeParams& p, NodeWork& work) {
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return eventWork(p.eventRecord.event, CU_GRAPH_NODE_TYPE_EVENT_RECORD, work);
     case CU_GRAPH_NODE_TYPE_EMPTY: work.type = CU_GRAPH_NODE_TYPE_EMPTY; return CUDA_SUCCESS;
     case CU_GRAPH_NODE_TYPE_GRAPH: return childWork(p.graph.graph, work);
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
+      const auto& m = p.memOp;
+      return memoryOpWork({m.ctx, m.count, m.paramArray, m.flags}, work);
+    }
     case CU_GRAPH_NODE_TYPE_MEM_FREE: return freeWork(p.free.dptr, work);
     default: return CUDA_ERROR_NOT_SUPPORTED;
   }

@@ -169,18 +169,38 @@ DRIVER_API(cuGraphRemoveDependencies_v2)
   return changeEdges(hGraph, from, to, numDependencies, false);
 }
 
+namespace {
+
+const char* typeName(CUgraphNodeType type) {
+  switch (static_cast<int>(type)) {
+    case CU_GRAPH_NODE_TYPE_KERNEL: return "kernel";
+    case CU_GRAPH_NODE_TYPE_MEMCPY: return "memcpy";
+    case CU_GRAPH_NODE_TYPE_MEMSET: return "memset";
+    case CU_GRAPH_NODE_TYPE_HOST: return "host";
+    case CU_GRAPH_NODE_TYPE_GRAPH: return "graph";
+    case CU_GRAPH_NODE_TYPE_EMPTY: return "empty";
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return "wait event";
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return "event record";
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC: return "mem alloc";
+    case CU_GRAPH_NODE_TYPE_MEM_FREE: return "mem free";
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return "batch mem op";
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL: return "conditional";
+    default: return "unknown";
+  }
+}
+
+}  // namespace
+
 DRIVER_API(cuGraphDebugDotPrint)(CUgraph hGraph, const char* path, unsigned int) {
   Ref<Graph> graph;
   if (const CUresult e = findGraph(hGraph, graph)) return e;
   if (!path) return CUDA_ERROR_INVALID_VALUE;
-  static const char* const types[] = {"kernel", "memcpy", "memset",     "host",
-                                      "graph",  "empty",  "wait event", "event record"};
   std::ofstream out(path);
   if (!out) return CUDA_ERROR_OPERATING_SYSTEM;
   std::lock_guard lock(graphLock());
   out << "digraph graph_" << graph->id << " {\n";
   for (auto& n : graph->nodes) {
-    out << "  n" << n->id << " [label=\"" << types[n->work.type];
+    out << "  n" << n->id << " [label=\"" << typeName(n->work.type);
     if (n->work.function) out << "\\n" << n->work.function->info().name;
     out << "\"];\n";
     for (GraphNode* d : n->dependencies) out << "  n" << d->id << " -> n" << n->id << ";\n";

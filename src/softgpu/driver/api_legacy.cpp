@@ -109,12 +109,12 @@ unsigned int clamped(size_t bytes) {
   return static_cast<unsigned int>(std::min<size_t>(bytes, std::numeric_limits<unsigned int>::max()));
 }
 
+}  // namespace
+
 CUresult needs64Bits(const char* name) {
   say(std::string(name) + " has 32-bit device pointers, which this process cannot use; call " + name + "_v2");
   return CUDA_ERROR_NOT_SUPPORTED;
 }
-
-}  // namespace
 
 DRIVER_API(cuDeviceTotalMem)(unsigned int* bytes, CUdevice dev) {
   size_t all = 0;

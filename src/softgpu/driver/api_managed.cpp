@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "softgpu/driver/capture.h"
 #include "softgpu/driver/copy.h"
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/managed.h"
@@ -69,14 +70,29 @@ bool concurrent(const CUmemLocation& location) {
   return location.type != CU_MEM_LOCATION_TYPE_DEVICE || Driver::get().device(location.id)->model.concurrentManaged;
 }
 
+}  // namespace
+
+CUresult managed::planPrefetch(uint64_t address, size_t count, const CUmemLocation* location, const Context& context,
+                               PrefetchPlan& plan) {
+  if (count == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (location && !validLocation(*location)) return CUDA_ERROR_INVALID_DEVICE;
+  if ((location && !concurrent(*location)) || !context.device()->model.concurrentManaged)
+    return CUDA_ERROR_INVALID_DEVICE;
+  if (const CUresult e = managedRange(address, count)) return e;
+  plan = {address, count, location ? processorOf(*location) : memory::kCpu};
+  return CUDA_SUCCESS;
+}
+
+namespace {
+
 CUresult prefetch(uint64_t address, size_t count, const CUmemLocation& location, CUstream hStream) {
   Ref<Stream> stream;
   if (const CUresult e = resolveStream(hStream, stream)) return e;
-  if (count == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (!concurrent(location) || !stream->context()->device()->model.concurrentManaged) return CUDA_ERROR_INVALID_DEVICE;
-  if (const CUresult e = managedRange(address, count)) return e;
+  PrefetchPlan plan;
+  if (const CUresult e = managed::planPrefetch(address, count, &location, *stream->context(), plan)) return e;
+  if (const CUresult e = refuseCapturing(*stream)) return e;
   Command* command = stream->newCommand(CommandKind::prefetch);
-  command->prefetch = {address, count, processorOf(location)};
+  command->prefetch = plan;
   submit(*stream, command);
   return CUDA_SUCCESS;
 }

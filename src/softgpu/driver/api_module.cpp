@@ -397,6 +397,13 @@ DRIVER_API(cuLibraryGetManaged)(CUdeviceptr* dptr, size_t* bytes, CUlibrary libr
   return CUDA_SUCCESS;
 }
 
+// No device has functions that the host can call too (the attribute UNIFIED_FUNCTION_POINTERS is 0).
+DRIVER_API(cuLibraryGetUnifiedFunction)(void** fptr, CUlibrary library, const char* symbol) {
+  Ref<Module> module;
+  if (const CUresult e = libraryModule(library, module)) return e;
+  return fptr && symbol ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
+}
+
 DRIVER_API(cuKernelGetFunction)(CUfunction* pFunc, CUkernel kernel) {
   if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
   if (!pFunc) return CUDA_ERROR_INVALID_VALUE;

@@ -264,7 +264,9 @@ DRIVER_API(cuDeviceGetMemPool)(CUmemoryPool* pool, CUdevice dev) {
   return CUDA_SUCCESS;
 }
 
-DRIVER_API(cuDeviceSetMemPool)(CUdevice dev, CUmemoryPool pool) {
+namespace {
+
+CUresult setCurrentPool(CUdevice dev, CUmemoryPool pool) {
   Device* device;
   if (const CUresult e = findDevice(dev, device)) return e;
   Ref<Pool> p;
@@ -273,6 +275,49 @@ DRIVER_API(cuDeviceSetMemPool)(CUdevice dev, CUmemoryPool pool) {
   std::lock_guard lock(device->poolMutex);
   device->currentPool = Ref<Object>(p.get());
   return CUDA_SUCCESS;
+}
+
+// Pools are of memory on devices: a device's attributes say that the host and managed memory have none.
+CUresult poolPlace(const CUmemLocation* location, CUmemAllocationType type, Device*& device) {
+  if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
+  if (!location) return CUDA_ERROR_INVALID_VALUE;
+  const bool managed = type == CU_MEM_ALLOCATION_TYPE_MANAGED;
+  if (!managed && type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+  switch (static_cast<int>(location->type)) {
+    case CU_MEM_LOCATION_TYPE_DEVICE: break;
+    case CU_MEM_LOCATION_TYPE_HOST:
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA: return CUDA_ERROR_NOT_SUPPORTED;
+    case CU_MEM_LOCATION_TYPE_NONE: return managed ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (const CUresult e = findDevice(location->id, device)) return e;
+  return managed ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+
+}  // namespace
+
+DRIVER_API(cuDeviceSetMemPool)(CUdevice dev, CUmemoryPool pool) { return setCurrentPool(dev, pool); }
+
+DRIVER_API(cuMemGetDefaultMemPool)(CUmemoryPool* pool_out, CUmemLocation* location, CUmemAllocationType type) {
+  if (!pool_out) return CUDA_ERROR_INVALID_VALUE;
+  Device* device;
+  if (const CUresult e = poolPlace(location, type, device)) return e;
+  *pool_out = static_cast<CUmemoryPool>(defaultPool(*device)->handle());
+  return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuMemGetMemPool)(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
+  if (!pool) return CUDA_ERROR_INVALID_VALUE;
+  Device* device;
+  if (const CUresult e = poolPlace(location, type, device)) return e;
+  *pool = static_cast<CUmemoryPool>(currentPool(*device)->handle());
+  return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuMemSetMemPool)(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
+  Device* device;
+  if (const CUresult e = poolPlace(location, type, device)) return e;
+  return setCurrentPool(location->id, pool);
 }
 
 }  // namespace sonde::softgpu::driver

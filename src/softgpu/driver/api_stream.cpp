@@ -184,6 +184,7 @@ DRIVER_API(cuStreamAttachMemAsync)(CUstream hStream, CUdeviceptr dptr, size_t le
   // The default stream is all streams: nothing can be its alone.
   if (flags == CU_MEM_ATTACH_SINGLE && stream->role() != Stream::Role::created) return CUDA_ERROR_INVALID_VALUE;
   if (!dptr || !memory::ManagedMemory::get().attachable(dptr, length)) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult e = refuseCapturing(*stream)) return e;
   Command* command = stream->newCommand(CommandKind::attach);
   command->prefetch = {dptr, length, 0,
                        flags == CU_MEM_ATTACH_HOST     ? memory::Attach::host

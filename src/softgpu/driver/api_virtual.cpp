@@ -3,18 +3,14 @@
 // Virtual memory management: reserved address ranges, physical memory, and the
 // mapping of one into the other. Physical memory is a memory file; a mapping
 // shows a part of it in the device's view.
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
-#include <string>
 
 #include "softgpu/driver/copy.h"
 #include "softgpu/driver/driver.h"
+#include "softgpu/driver/physical_memory.h"
 #include "softgpu/memory/allocator.h"
 
 namespace sonde::softgpu::driver {
@@ -25,22 +21,6 @@ using memory::Allocator;
 namespace {
 
 constexpr uint64_t kGranularity = 2u << 20;
-const std::string kFileName = "sonde-device-memory-";
-
-class PhysicalMemory final : public Object {
- public:
-  static constexpr Type kType = Type::physicalMemory;
-  PhysicalMemory(int fd, uint64_t size, CUmemAllocationProp props, bool isImported)
-      : Object(kType), descriptor(fd), bytes(size), properties(props), imported(isImported) {}
-  ~PhysicalMemory() override {
-    close(descriptor);
-    if (!imported) Allocator::get().refund(static_cast<uint32_t>(properties.location.id), bytes);
-  }
-  const int descriptor;
-  const uint64_t bytes;
-  const CUmemAllocationProp properties;
-  const bool imported;  // made by another process, or again in this one
-};
 
 struct Mapping {
   uint64_t bytes = 0;
@@ -57,17 +37,9 @@ Mappings& mappings() {
   return *m;
 }
 
-CUresult findMemory(CUmemGenericAllocationHandle handle, Ref<PhysicalMemory>& out) {
-  if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
-  out = HandleTable::find<PhysicalMemory>(reinterpret_cast<void*>(handle));
-  return out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
 CUresult checkProperties(const CUmemAllocationProp* prop) {
   if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
-  if (prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE &&
-      prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-    return CUDA_ERROR_NOT_SUPPORTED;
+  if (prop->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
   if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
   return Driver::get().device(prop->location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
@@ -119,24 +91,33 @@ DRIVER_API(cuMemCreate)
   if (const CUresult e = checkProperties(prop)) return e;
   const auto device = static_cast<uint32_t>(prop->location.id);
   if (!Allocator::get().charge(device, size)) return CUDA_ERROR_OUT_OF_MEMORY;
-  // The name tells who imports the file whose memory it is.
-  const int fd = memfd_create((kFileName + std::to_string(device)).c_str(), MFD_CLOEXEC);
-  if (fd < 0 || ftruncate(fd, static_cast<off_t>(size)) != 0) {
-    if (fd >= 0) close(fd);
+  Ref<PhysicalMemory> memory = PhysicalMemory::create(size, *prop);
+  if (!memory) {
     Allocator::get().refund(device, size);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  auto memory = make<PhysicalMemory>(fd, size, *prop, false);
-  if (!HandleTable::publish(memory.get())) return CUDA_ERROR_OUT_OF_MEMORY;
-  *handle = reinterpret_cast<CUmemGenericAllocationHandle>(memory->handle());
-  return CUDA_SUCCESS;
+  return memory->addHandle(handle);
 }
 
 DRIVER_API(cuMemRelease)(CUmemGenericAllocationHandle handle) {
   Ref<PhysicalMemory> memory;
   if (const CUresult e = findMemory(handle, memory)) return e;
   // What is mapped stays until it is unmapped.
-  return HandleTable::retire(memory.get()) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return memory->dropHandle() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+// Counts another handle to what is mapped at this address; the value is that of the others.
+DRIVER_API(cuMemRetainAllocationHandle)(CUmemGenericAllocationHandle* handle, void* addr) {
+  if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
+  if (!handle) return CUDA_ERROR_INVALID_VALUE;
+  const auto address = reinterpret_cast<uint64_t>(addr);
+  Mappings& all = mappings();
+  std::lock_guard lock(all.mutex);
+  auto it = all.byAddress.upper_bound(address);
+  if (it == all.byAddress.begin()) return CUDA_ERROR_INVALID_VALUE;
+  --it;
+  if (address - it->first >= it->second.bytes) return CUDA_ERROR_INVALID_VALUE;
+  return it->second.memory->addHandle(handle);
 }
 
 DRIVER_API(cuMemMap)
@@ -241,45 +222,6 @@ DRIVER_API(cuMemGetAllocationPropertiesFromHandle)(CUmemAllocationProp* prop, CU
   if (const CUresult e = findMemory(handle, memory)) return e;
   if (!prop) return CUDA_ERROR_INVALID_VALUE;
   *prop = memory->properties;
-  return CUDA_SUCCESS;
-}
-
-DRIVER_API(cuMemExportToShareableHandle)
-(void* shareableHandle, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handleType,
- unsigned long long flags) {
-  Ref<PhysicalMemory> memory;
-  if (const CUresult e = findMemory(handle, memory)) return e;
-  if (!shareableHandle || flags || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
-      memory->properties.requestedHandleTypes != handleType)
-    return CUDA_ERROR_INVALID_VALUE;
-  const int fd = fcntl(memory->descriptor, F_DUPFD_CLOEXEC, 0);
-  if (fd < 0) return CUDA_ERROR_OUT_OF_MEMORY;
-  *static_cast<int*>(shareableHandle) = fd;
-  return CUDA_SUCCESS;
-}
-
-DRIVER_API(cuMemImportFromShareableHandle)
-(CUmemGenericAllocationHandle* handle, void* osHandle, CUmemAllocationHandleType shHandleType) {
-  if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
-  if (!handle || shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_INVALID_VALUE;
-  const int given = static_cast<int>(reinterpret_cast<intptr_t>(osHandle));
-  char name[128];
-  const ssize_t length = readlink(("/proc/self/fd/" + std::to_string(given)).c_str(), name, sizeof name);
-  const std::string prefix = "/memfd:" + kFileName;
-  const std::string text(name, length > 0 ? static_cast<size_t>(length) : 0);
-  struct stat status{};
-  if (text.compare(0, prefix.size(), prefix) != 0 || fstat(given, &status) != 0) return CUDA_ERROR_INVALID_VALUE;
-  CUmemAllocationProp prop{};
-  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  prop.location.id = std::atoi(text.c_str() + prefix.size());
-  if (!Driver::get().device(prop.location.id)) return CUDA_ERROR_INVALID_DEVICE;
-  const int fd = fcntl(given, F_DUPFD_CLOEXEC, 0);
-  if (fd < 0) return CUDA_ERROR_OUT_OF_MEMORY;
-  auto memory = make<PhysicalMemory>(fd, static_cast<uint64_t>(status.st_size), prop, true);
-  if (!HandleTable::publish(memory.get())) return CUDA_ERROR_OUT_OF_MEMORY;
-  *handle = reinterpret_cast<CUmemGenericAllocationHandle>(memory->handle());
   return CUDA_SUCCESS;
 }
 

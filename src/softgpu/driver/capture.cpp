@@ -87,6 +87,26 @@ CUresult refuseCapturing(Stream& stream) {
   return CUDA_SUCCESS;
 }
 
+CUresult refuseCapturing(std::span<const Ref<Stream>> streams) {
+  if (captures().count.load(std::memory_order_acquire) == 0) return CUDA_SUCCESS;
+  CUresult result = CUDA_SUCCESS;
+  for (const Ref<Stream>& stream : streams)
+    if (const CUresult e = refuseCapturing(*stream)) result = e;
+  return result;
+}
+
+CUresult refuseCaptured(Event& event) {
+  if (captures().count.load(std::memory_order_acquire) == 0) return CUDA_SUCCESS;
+  std::lock_guard lock(captures().mutex);
+  std::lock_guard eventLock(event.captureMutex);
+  for (Capture* capture : captures().active)
+    if (event.capturedIn && event.capturedIn.get() == capture->graph.get()) {
+      capture->invalid = true;
+      return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+  return CUDA_SUCCESS;
+}
+
 // The legacy stream would order itself after blocking streams: with one of
 // them capturing, that cannot be done.
 CUresult refuseImplicit(Context& context) {
@@ -194,6 +214,15 @@ CUresult captureSet(Capture& capture, Stream& stream, Command* command) {
   work.set.width = plan.width;
   work.set.height = plan.height;
   stream.giveBack(command);
+  std::lock_guard lock(captures().mutex);
+  return append(capture, stream, std::move(work));
+}
+
+CUresult captureMemoryOps(Capture& capture, Stream& stream, std::span<const CUstreamBatchMemOpParams> ops) {
+  NodeWork work;
+  work.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
+  work.context = Ref<Context>(stream.context());
+  work.memoryOps.assign(ops.begin(), ops.end());
   std::lock_guard lock(captures().mutex);
   return append(capture, stream, std::move(work));
 }

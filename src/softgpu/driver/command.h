@@ -124,7 +124,7 @@ struct Command {
   LaunchPlan launch;
   CopyPlan copy;
   SetPlan set;
-  MemoryOp memoryOp;
+  std::vector<MemoryOp> memoryOps;
   PrefetchPlan prefetch;
   std::function<void(Stream&)> body;  // conditional: runs on the stream's thread
   Ref<EventRecord> record;

@@ -95,7 +95,28 @@ std::vector<Ref<Stream>> Context::streams() {
   return out;
 }
 
+void Context::keepUntilIdle(const Ref<Stream>& stream) {
+  std::lock_guard lock(streamsMutex_);
+  std::erase_if(leaving_, [](auto& s) { return s->idle(); });
+  leaving_.push_back(stream);
+}
+
+void Context::setGate(Ref<EventRecord> record) {
+  std::lock_guard lock(streamsMutex_);
+  gate_ = std::move(record);
+}
+
 void Context::addStream(Stream* stream) {
+  {
+    std::lock_guard lock(streamsMutex_);
+    if (gate_ && gate_->complete()) gate_.reset();
+    if (gate_) {
+      Command* wait = stream->newCommand(CommandKind::wait);
+      wait->target = gate_->stream;
+      wait->targetSequence = gate_->place();
+      stream->append(wait);
+    }
+  }
   if (stream->role() == Stream::Role::legacyDefault) {
     std::lock_guard lock(streamsMutex_);
     legacy_ = Ref<Stream>(stream);
@@ -162,6 +183,7 @@ void Context::destroy() {
     std::lock_guard lock(streamsMutex_);
     streams_.clear();
     leaving_.clear();
+    gate_.reset();
     legacy_.reset();
   }
   {

@@ -10,10 +10,6 @@
 namespace sonde::softgpu::driver {
 namespace {
 
-// Pageable sources up to this size are snapshot at the call; larger ones are
-// copied before the call returns.
-constexpr uint64_t kStagingBytes = 64u << 10;
-
 bool isHost(uint32_t kind) { return kind == SONDE_MEMORY_PAGEABLE || kind == SONDE_MEMORY_PINNED; }
 
 }  // namespace
@@ -53,6 +49,21 @@ uint32_t copyKindOf(uint32_t from, uint32_t to, bool peer) {
   return toArray ? 7 : isHost(to) ? 2 : 8;
 }
 
+bool stageSource(CopyPlan& plan) {
+  plan.staging.resize(plan.bytes());
+  const bool read = exec::touchGuarded(
+      [](void* p) {
+        auto& c = *static_cast<CopyPlan*>(p);
+        std::memcpy(c.staging.data(), c.from, c.staging.size());
+      },
+      &plan, nullptr);
+  if (read)
+    plan.from = plan.staging.data();
+  else
+    say("a copy reads host memory that is not there");
+  return read;
+}
+
 CUresult runCopy(Stream& stream, Command* command, bool synchronous) {
   CopyPlan& plan = command->copy;
   plan.async = !synchronous;
@@ -66,18 +77,10 @@ CUresult runCopy(Stream& stream, Command* command, bool synchronous) {
     if (plan.fromKind == SONDE_MEMORY_PAGEABLE) {
       const bool flat = plan.height == 1 && plan.depth == 1;
       if (flat && plan.bytes() <= kStagingBytes && plan.toKind != SONDE_MEMORY_PAGEABLE) {
-        plan.staging.resize(plan.bytes());
-        if (!exec::touchGuarded(
-                [](void* p) {
-                  auto& c = *static_cast<CopyPlan*>(p);
-                  std::memcpy(c.staging.data(), c.from, c.staging.size());
-                },
-                &plan, nullptr)) {
-          say("a copy reads host memory that is not there");
+        if (!stageSource(plan)) {
           stream.giveBack(command);
           return CUDA_ERROR_INVALID_VALUE;
         }
-        plan.from = plan.staging.data();
       } else {
         wait = true;
       }

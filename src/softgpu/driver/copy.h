@@ -34,11 +34,20 @@ CUresult locate(uint64_t address, uint64_t bytes, Side side, const Context& cont
 
 // From the parameters of the API to a plan; nothing is enqueued.
 CUresult planBox(const CUDA_MEMCPY3D& copy, const Context& context, CopyPlan& plan);
+// A row of bytes.
+CUresult planFlat(uint64_t to, Side toSide, uint64_t from, Side fromSide, size_t bytes, const Context& context,
+                  CopyPlan& plan);
 CUresult planFill(CUdeviceptr to, size_t pitch, uint32_t elementBytes, uint32_t value, size_t width, size_t height,
                   const Context& context, SetPlan& plan);
 
 // Enqueues a planned copy with the rules of synchronous and pageable copies.
 CUresult runCopy(Stream& stream, Command* command, bool synchronous);
+
+// Takes a snapshot of the source, a flat copy's, so that the caller may do with it what it likes. False: there is
+// no memory there.
+bool stageSource(CopyPlan& plan);
+// Sources up to this size are snapshot at the call; larger ones are copied before the call returns.
+inline constexpr uint64_t kStagingBytes = 64u << 10;
 
 // CUpti_ActivityMemcpyKind for these two kinds of memory.
 uint32_t copyKindOf(uint32_t from, uint32_t to, bool peer);

@@ -262,6 +262,10 @@ class Context final : public Object {
   std::vector<Ref<Stream>> streams();
   void addStream(Stream* stream);
   void removeStream(Stream* stream);
+  // For a stream without a handle: waiting for the context waits for it too.
+  void keepUntilIdle(const Ref<Stream>& stream);
+  // Streams made from now on begin with waiting for this.
+  void setGate(Ref<EventRecord> record);
   // Waits for everything enqueued so far; gives the sticky error.
   CUresult synchronize();
   // Releases all it owns; its handle is invalid afterwards.
@@ -291,6 +295,7 @@ class Context final : public Object {
   Ref<Stream> legacy_;
   std::vector<Ref<Stream>> streams_;
   std::vector<Ref<Stream>> leaving_;  // destroyed with work in flight
+  Ref<EventRecord> gate_;
   std::vector<Stream*> all_;
 };
 

@@ -2,11 +2,16 @@
 //
 // The exported functions. Written from the table: when
 // nobody listens to the call it costs one load and one branch.
+#include <cudaProfiler.h>
+
+#include <atomic>
+#include <string>
 #include <type_traits>
 
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/legacy.h"
 #include "softgpu/driver/lookup.h"
+#include "softgpu/driver/message.h"
 #include "softgpu/driver/tools.h"
 
 namespace sonde::softgpu::driver {
@@ -21,6 +26,13 @@ class PerThreadScope {
  private:
   bool before_;
 };
+
+// The answer of a function that is here in name only.
+CUresult refuse(const char* name, const char* why, std::atomic<bool>& said) {
+  if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
+  if (!said.exchange(true)) say(std::string(name) + " is not supported: " + why);
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
 
 // The kernel that a call launches, for the callback's symbol name.
 template <class First, class... Rest>

@@ -2,6 +2,7 @@
 //
 // Running one command, and reporting it.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <thread>
@@ -29,6 +30,7 @@ void Command::recycle() {
   launch.function.reset();
   record.reset();
   if (body) body = nullptr;
+  memoryOps.clear();
   if (!copy.staging.empty()) std::vector<std::byte>().swap(copy.staging);
   graphId = 0;
   graphNodeId = 0;
@@ -164,35 +166,46 @@ void runHostFunction(Stream& stream, Command& command) {
   tools::reportWork(workOf(stream, command, SONDE_WORK_HOST_FUNCTION, start, nowNs()));
 }
 
-void runMemoryOp(Command& command) {
-  const MemoryOp& op = command.memoryOp;
-  auto* p = memory::Allocator::hostAccess(op.address);
-  if (!op.wait) {
+bool satisfied(const MemoryOp& op, uint64_t now) {
+  const bool small = op.bytes == 4;
+  switch (op.flags & 3u) {
+    case CU_STREAM_WAIT_VALUE_GEQ:
+      return small ? static_cast<int32_t>(static_cast<uint32_t>(now) - static_cast<uint32_t>(op.value)) >= 0
+                   : static_cast<int64_t>(now - op.value) >= 0;
+    case CU_STREAM_WAIT_VALUE_EQ: return now == op.value;
+    case CU_STREAM_WAIT_VALUE_AND: return (now & op.value) != 0;
+    default: return small ? static_cast<uint32_t>(~(now | op.value)) != 0 : ~(now | op.value) != 0;
+  }
+}
+
+// The host, another stream or a running kernel writes what is waited for. A
+// context that broke or goes away ends the waiting.
+void waitForWord(const Context& context, const MemoryOp& op, const std::byte* p) {
+  for (unsigned tries = 0;; tries++) {
+    const uint64_t now = op.bytes == 4 ? __atomic_load_n(reinterpret_cast<const uint32_t*>(p), __ATOMIC_SEQ_CST)
+                                       : __atomic_load_n(reinterpret_cast<const uint64_t*>(p), __ATOMIC_SEQ_CST);
+    if (satisfied(op, now) || context.error() || context.destroyed.load()) return;
+    if (tries < 1000)
+      __builtin_ia32_pause();
+    else if (tries < 2000)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(std::chrono::microseconds(50));  // leaves the processor to who will write
+  }
+}
+
+void runMemoryOps(Stream& stream, const Command& command) {
+  for (const MemoryOp& op : command.memoryOps) {
+    std::byte* p = memory::Allocator::hostAccess(op.address);
+    if (op.wait) {
+      waitForWord(*stream.context(), op, p);
+      continue;
+    }
     if (op.bytes == 4)
       __atomic_store_n(reinterpret_cast<uint32_t*>(p), static_cast<uint32_t>(op.value), __ATOMIC_SEQ_CST);
     else
       __atomic_store_n(reinterpret_cast<uint64_t*>(p), op.value, __ATOMIC_SEQ_CST);
-    return;
-  }
-  for (unsigned spins = 0;; spins++) {
-    const bool small = op.bytes == 4;
-    const uint64_t now = small ? __atomic_load_n(reinterpret_cast<uint32_t*>(p), __ATOMIC_SEQ_CST)
-                               : __atomic_load_n(reinterpret_cast<uint64_t*>(p), __ATOMIC_SEQ_CST);
-    bool done = false;
-    switch (op.flags & 3u) {
-      case CU_STREAM_WAIT_VALUE_GEQ:
-        done = small ? static_cast<int32_t>(static_cast<uint32_t>(now) - static_cast<uint32_t>(op.value)) >= 0
-                     : static_cast<int64_t>(now - op.value) >= 0;
-        break;
-      case CU_STREAM_WAIT_VALUE_EQ: done = now == op.value; break;
-      case CU_STREAM_WAIT_VALUE_AND: done = (now & op.value) != 0; break;
-      default: done = small ? static_cast<uint32_t>(~(now | op.value)) != 0 : ~(now | op.value) != 0; break;
-    }
-    if (done) return;
-    if (spins < 1000)
-      __builtin_ia32_pause();
-    else
-      std::this_thread::yield();
+    if (exec::checks().init) noteDeviceBytes(p, op.bytes);
   }
 }
 
@@ -266,7 +279,7 @@ void execute(Stream& stream, Command& command) {
       break;
     }
     case CommandKind::memoryOp:
-      if (!broken) runMemoryOp(command);
+      if (!broken) runMemoryOps(stream, command);
       break;
     case CommandKind::conditional:
       if (!broken) command.body(stream);

@@ -3,10 +3,11 @@
 """Writes entries_generated.inc: the exported functions of libcuda.so.1.
 
 Input: api/driver_functions.tsv (every function with cbid, parameters and
-version) and the DRIVER_API(name) definitions in this folder. For each function
-that has an implementation, and its per-thread-stream twin, one SONDE_ENTRY is
-written; functions without one are not exported at all. With --check: fails
-when the committed file is stale.
+version), the DRIVER_API(name) definitions in this folder, and refused.tsv: the
+functions that answer NOT_SUPPORTED, with the reason. For each of these, and its
+per-thread-stream twin, one entry is written; functions without one are not
+exported at all. docs/DRIVER_FUNCTIONS.md tells which is which. With --check:
+fails when a committed file is stale.
 """
 import pathlib
 import re
@@ -14,6 +15,10 @@ import sys
 
 here = pathlib.Path(__file__).resolve().parent
 root = here.parents[2]
+
+
+# Declared in the public header, but without a parameter structure in the table.
+PARAMETERS = {"cuProfilerInitialize": "const char *configFile; const char *outputFile; CUoutput_mode outputMode"}
 
 
 def split_params(text):
@@ -37,6 +42,12 @@ def main():
     implemented = set()
     for source in sorted(here.glob("*.cpp")):
         implemented |= set(re.findall(r"^DRIVER_API\((\w+)\)", source.read_text(), re.M))
+    refused = dict(line.split("\t") for line in (here / "refused.tsv").read_text().splitlines())
+    # Functions with 32-bit pointers, whose body is one line that says so.
+    narrow = set(re.findall(r'needs64Bits\("(\w+)"\)', "".join(p.read_text() for p in here.glob("api_legacy*.cpp"))))
+    if both := sorted(implemented & refused.keys()):
+        sys.exit("both implemented and in refused.tsv: " + ", ".join(both))
+    exported = implemented | refused.keys()
 
     rows = [line.split("\t") for line in (root / "api/driver_functions.tsv").read_text().splitlines()]
     header, rows = rows[0], [r for r in rows[1:] if r and r[0]]
@@ -47,21 +58,28 @@ def main():
         twin = re.fullmatch(r"(\w+?)_(ptsz|ptds)", symbol)
         base = twin.group(1) if twin else symbol
         known.add(base)
-        if base not in implemented:
+        if base not in exported:
             continue
-        params = split_params(row[column["params"]] if len(row) > column["params"] else "")
+        params = split_params(PARAMETERS.get(base) or (row[column["params"]] if len(row) > column["params"] else ""))
+        packed = params and base not in PARAMETERS
         declaration = ", ".join(p for p, _ in params)
         arguments = ", ".join(n for _, n in params)
         lines.append(f"#undef {symbol}\n#undef {base}")
         if not twin or symbol.replace("_" + twin.group(2), "") not in declared:
-            lines.append(f"CUresult {base}_impl({declaration});")
+            if base in refused:
+                types = ", ".join(re.sub(rf"\b{n}\b(?=[^\w]*$)", "", p) for p, n in params)
+                lines.append(f"CUresult {base}_impl({types}) {{")
+                lines.append("  static std::atomic<bool> said{false};")
+                lines.append(f'  return refuse("{base}", "{refused[base]}", said);\n}}')
+            else:
+                lines.append(f"CUresult {base}_impl({declaration});")
             declared.add(base)
         lines.append(f"SONDE_EXPORT {symbol}({declaration}) {{")
         if twin:
             lines.append("  PerThreadScope perThread;")
         lines.append(f"  if (!tools::listening({cbid})) [[likely]] return {base}_impl({arguments});")
         values = "nullptr"
-        if params:
+        if packed:
             members = " ".join(p + ";" for p, _ in params)
             lines.append(f"  struct {{ {members} }} values{{{arguments}}};")
             values = f"&values, launchedKernel({arguments})"
@@ -77,21 +95,30 @@ def main():
         if symbol in implemented:
             table.append((alias, version, 0, symbol))
 
-    missing = sorted(implemented - known)
+    missing = sorted(exported - known)
     if missing:
         sys.exit("no such functions in api/driver_functions.tsv: " + ", ".join(missing))
     table.sort(key=lambda t: (t[0], t[2], t[1]))
     text = "// SPDX-License-Identifier: Apache-2.0\n// Written by gen_entries.py; do not edit.\n#ifdef SONDE_ENTRIES\n"
     text += "\n".join(lines) + "\n#endif\n#ifdef SONDE_LOOKUP\n"
     text += "\n".join(f'SONDE_LOOKUP("{n}", {v}, {t}, {s})' for n, v, t, s in table) + "\n#endif\n"
-    bases = [r for r in rows if not re.search(r"_pt[sd][zs]$", r[column["symbol"]]) and r[column["since"]] != "-"]
-    done = [r for r in bases if r[column["symbol"]] in implemented]
-    status = ("# Driver functions of the software GPU\n\n"
-              f"Written by src/softgpu/driver/gen_entries.py. {len(done)} of {len(bases)} functions are there. "
-              "The others are not exported, and cuGetProcAddress answers CUDA_ERROR_NOT_FOUND for them.\n\n"
-              "| Function | Since | There |\n|---|---|---|\n")
+    # What the vendor's library exports; a few names have a callback id alone.
+    bases = [r for r in rows if not re.search(r"_pt[sd][zs]$", r[column["symbol"]]) and r[column["since"]] != "-"
+             and r[column["exported"]] == "yes"]
+    count = {"yes": 0, "refused": 0, "no": 0}
+    listing = ""
     for r in sorted(bases, key=lambda r: r[column["symbol"]].lower()):
-        status += f"| {r[column['symbol']]} | {r[column['since']]} | {'yes' if r[column['symbol']] in implemented else 'no'} |\n"
+        symbol = r[column["symbol"]]
+        reason = refused.get(symbol) or ("its device pointers have 32 bits" if symbol in narrow else None)
+        state = "refused" if reason else "yes" if symbol in implemented else "no"
+        count[state] += 1
+        listing += f"| {symbol} | {r[column['since']]} | {'refused: ' + reason if reason else state} |\n"
+    status = ("# Driver functions of the software GPU\n\n"
+              f"Written by src/softgpu/driver/gen_entries.py. Of {len(bases)} functions {count['yes']} are there. "
+              f"{count['refused']} are exported and answer CUDA_ERROR_NOT_SUPPORTED, once with a line on stderr that "
+              f"gives the reason below. {count['no']} are not exported, and cuGetProcAddress answers "
+              "CUDA_ERROR_NOT_FOUND for them.\n\n"
+              "| Function | Since | There |\n|---|---|---|\n") + listing
     for target, wanted in ((here / "entries_generated.inc", text), (root / "docs/DRIVER_FUNCTIONS.md", status)):
         if "--check" not in sys.argv:
             target.write_text(wanted)

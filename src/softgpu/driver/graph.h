@@ -39,6 +39,7 @@ struct NodeWork {
   CUDA_MEMCPY3D copy{};
   CUDA_MEMSET_NODE_PARAMS set{};
   CUDA_HOST_NODE_PARAMS host{};
+  std::vector<CUstreamBatchMemOpParams> memoryOps;
   Ref<Event> event;
   Ref<Graph> child;  // a copy that belongs to the node
   // Allocation nodes own their memory together with the copies of the node; a node that frees knows the address.

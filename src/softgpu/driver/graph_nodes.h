@@ -17,6 +17,8 @@ CUresult eventWork(CUevent event, CUgraphNodeType type, NodeWork& work);
 // The node gets a copy of the graph.
 CUresult childWork(CUgraph graph, NodeWork& work);
 
+CUresult memoryOpWork(const CUDA_BATCH_MEM_OP_NODE_PARAMS& params, NodeWork& work);
+
 // Outputs (the address, the body graphs) go into the parameters.
 CUresult allocationWork(CUDA_MEM_ALLOC_NODE_PARAMS& params, NodeWork& work);
 CUresult freeWork(CUdeviceptr address, NodeWork& work);

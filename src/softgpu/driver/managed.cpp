@@ -140,7 +140,7 @@ void beforeAllocation(const Device& device) {
 Work::Work(Device& device, const Command& command) {
   if (!ManagedMemory::get().inUse()) return;
   if (command.kind != CommandKind::kernel && command.kind != CommandKind::copy && command.kind != CommandKind::set &&
-      command.kind != CommandKind::prefetch && command.kind != CommandKind::memoryOp)
+      command.kind != CommandKind::prefetch)
     return;
   exec::reassertFaultHandlers();
   auto& allocator = memory::Allocator::get();

@@ -10,6 +10,7 @@
 namespace sonde::softgpu::driver {
 
 void say(std::string_view line) {
+  logMessage(line);
   if (environment().quiet) return;
   std::string text = "sonde: ";
   text += line;

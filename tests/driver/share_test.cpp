@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Memory without an address: several handles, and another process.
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "gpu.h"
+
+namespace {
+
+constexpr size_t kSize = 2 << 20;
+
+CUmemAllocationProp shareable() {
+  CUmemAllocationProp p{};
+  p.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  p.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+  p.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  return p;
+}
+
+CUresult mapAt(CUdeviceptr range, CUmemGenericAllocationHandle memory) {
+  if (const CUresult e = cuMemMap(range, kSize, 0, memory, 0)) return e;
+  CUmemAccessDesc d{};
+  d.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+  d.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  return cuMemSetAccess(range, kSize, &d, 1);
+}
+
+// One descriptor over a socket, as programs hand it on.
+void sendDescriptor(int socket, int fd) {
+  char byte = 0, control[CMSG_SPACE(sizeof(int))] = {};
+  iovec data{&byte, 1};
+  msghdr m{};
+  m.msg_iov = &data;
+  m.msg_iovlen = 1;
+  m.msg_control = control;
+  m.msg_controllen = sizeof control;
+  cmsghdr* c = CMSG_FIRSTHDR(&m);
+  c->cmsg_level = SOL_SOCKET;
+  c->cmsg_type = SCM_RIGHTS;
+  c->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(c), &fd, sizeof fd);
+  if (sendmsg(socket, &m, 0) != 1) std::abort();
+}
+int receiveDescriptor(int socket) {
+  char byte, control[CMSG_SPACE(sizeof(int))];
+  iovec data{&byte, 1};
+  msghdr m{};
+  m.msg_iov = &data;
+  m.msg_iovlen = 1;
+  m.msg_control = control;
+  m.msg_controllen = sizeof control;
+  int fd = -1;
+  if (recvmsg(socket, &m, 0) == 1) std::memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof fd);
+  return fd;
+}
+
+// The other process: increments the first word of what it is given.
+int increment(int socket) {
+  const int fd = receiveDescriptor(socket);
+  CUcontext context;
+  CUmemGenericAllocationHandle memory;
+  CUdeviceptr range;
+  unsigned value = 0;
+  if (cuInit(0) || createContext(&context, 0, 0)) return 1;
+  if (cuMemImportFromShareableHandle(&memory, reinterpret_cast<void*>(static_cast<intptr_t>(fd)),
+                                     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
+    return 2;
+  close(fd);
+  CUmemAllocationProp p{};
+  if (cuMemGetAllocationPropertiesFromHandle(&p, memory) || p.location.id != 0) return 3;
+  if (cuMemAddressReserve(&range, kSize, 0, 0, 0) || mapAt(range, memory)) return 4;
+  if (cuMemcpyDtoH(&value, range, 4)) return 5;
+  value++;
+  if (cuMemcpyHtoD(range, &value, 4) || cuCtxSynchronize()) return 6;
+  return 0;
+}
+
+// Before the parent starts the driver: a child of a forked driver has none.
+TEST(ShareTest, AnotherProcessMapsTheSameMemory) {
+  int sockets[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+  const pid_t child = fork();
+  if (child == 0) _exit(increment(sockets[1]));
+  OK(cuInit(0));
+  CUcontext context;
+  OK(createContext(&context, 0, 0));
+  CUmemGenericAllocationHandle memory;
+  CUdeviceptr range;
+  const CUmemAllocationProp p = shareable();
+  OK(cuMemCreate(&memory, kSize, &p, 0));
+  OK(cuMemAddressReserve(&range, kSize, 0, 0, 0));
+  OK(mapAt(range, memory));
+  unsigned value = 41;
+  OK(cuMemcpyHtoD(range, &value, 4));
+  OK(cuCtxSynchronize());
+  int fd = -1;
+  OK(cuMemExportToShareableHandle(&fd, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  sendDescriptor(sockets[0], fd);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  OK(cuMemcpyDtoH(&value, range, 4));
+  EXPECT_EQ(value, 42u);
+  close(fd);
+  OK(cuMemUnmap(range, kSize));
+  OK(cuMemRelease(memory));
+  OK(cuMemAddressFree(range, kSize));
+  OK(cuCtxDestroy(context));
+}
+
+class HandleTest : public Gpu {};
+
+TEST_F(HandleTest, HandlesAreCounted) {
+  size_t before, now, total;
+  OK(cuMemGetInfo(&before, &total));
+  CUmemGenericAllocationHandle memory, again;
+  CUdeviceptr range;
+  const CUmemAllocationProp p = shareable();
+  OK(cuMemCreate(&memory, kSize, &p, 0));
+  OK(cuMemAddressReserve(&range, kSize, 0, 0, 0));
+  OK(mapAt(range, memory));
+  OK(cuMemRetainAllocationHandle(&again, reinterpret_cast<void*>(range + 4096)));
+  EXPECT_EQ(again, memory);
+  // Importing in the same process gives the same memory.
+  int fd;
+  OK(cuMemExportToShareableHandle(&fd, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  OK(cuMemImportFromShareableHandle(&again, reinterpret_cast<void*>(static_cast<intptr_t>(fd)),
+                                    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+  EXPECT_EQ(again, memory);
+  OK(cuMemRelease(memory));
+  OK(cuMemRelease(memory));
+  CUmemAllocationProp asked;
+  OK(cuMemGetAllocationPropertiesFromHandle(&asked, memory));
+  EXPECT_EQ(asked.requestedHandleTypes, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  OK(cuMemRelease(memory));
+  FAILS(CUDA_ERROR_INVALID_VALUE, cuMemRelease(memory));
+  // What is mapped gets a handle again.
+  OK(cuMemRetainAllocationHandle(&again, reinterpret_cast<void*>(range)));
+  OK(cuMemRelease(again));
+  FAILS(CUDA_ERROR_INVALID_VALUE, cuMemRetainAllocationHandle(&again, reinterpret_cast<void*>(range + kSize)));
+  OK(cuMemGetInfo(&now, &total));
+  EXPECT_EQ(before - now, kSize);
+  OK(cuMemUnmap(range, kSize));
+  OK(cuMemGetInfo(&now, &total));
+  EXPECT_EQ(before, now);
+  // The file lives on in the descriptor.
+  OK(cuMemImportFromShareableHandle(&again, reinterpret_cast<void*>(static_cast<intptr_t>(fd)),
+                                    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+  OK(cuMemRelease(again));
+  close(fd);
+  OK(cuMemAddressFree(range, kSize));
+}
+
+TEST_F(HandleTest, OnlyWhatWasMadeForItIsShared) {
+  CUmemGenericAllocationHandle memory;
+  CUmemAllocationProp p = shareable();
+  int fd = -7;
+  p.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
+  OK(cuMemCreate(&memory, kSize, &p, 0));
+  FAILS(CUDA_ERROR_INVALID_VALUE,
+        cuMemExportToShareableHandle(&fd, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  FAILS(CUDA_ERROR_NOT_SUPPORTED, cuMemExportToShareableHandle(&fd, memory, CU_MEM_HANDLE_TYPE_FABRIC, 0));
+  EXPECT_EQ(fd, -7);
+  OK(cuMemRelease(memory));
+  p.requestedHandleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
+  FAILS(CUDA_ERROR_NOT_SUPPORTED, cuMemCreate(&memory, kSize, &p, 0));
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  FAILS(CUDA_ERROR_INVALID_VALUE,
+        cuMemImportFromShareableHandle(&memory, reinterpret_cast<void*>(static_cast<intptr_t>(ends[0])),
+                                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+  FAILS(CUDA_ERROR_INVALID_VALUE, cuMemImportFromShareableHandle(&memory, reinterpret_cast<void*>(intptr_t{-1}),
+                                                                 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+  close(ends[0]);
+  close(ends[1]);
+  int can = 0;
+  OK(cuDeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, device_));
+  EXPECT_EQ(can, 1);
+}
+
+TEST_F(HandleTest, PoolsByLocation) {
+  CUmemLocation here{CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+  CUmemoryPool byDevice, byPlace, mine, current;
+  OK(cuDeviceGetDefaultMemPool(&byDevice, device_));
+  OK(cuMemGetDefaultMemPool(&byPlace, &here, CU_MEM_ALLOCATION_TYPE_PINNED));
+  EXPECT_EQ(byDevice, byPlace);
+  CUmemPoolProps props{};
+  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  props.location = here;
+  OK(cuMemPoolCreate(&mine, &props));
+  OK(cuMemSetMemPool(&here, CU_MEM_ALLOCATION_TYPE_PINNED, mine));
+  OK(cuMemGetMemPool(&current, &here, CU_MEM_ALLOCATION_TYPE_PINNED));
+  EXPECT_EQ(current, mine);
+  OK(cuDeviceGetMemPool(&current, device_));
+  EXPECT_EQ(current, mine);
+  OK(cuMemPoolDestroy(mine));
+  OK(cuMemGetMemPool(&current, &here, CU_MEM_ALLOCATION_TYPE_PINNED));
+  EXPECT_EQ(current, byDevice);
+  FAILS(CUDA_ERROR_NOT_SUPPORTED, cuMemGetMemPool(&current, &here, CU_MEM_ALLOCATION_TYPE_MANAGED));
+  CUmemLocation host{CU_MEM_LOCATION_TYPE_HOST, {0}}, nowhere{CU_MEM_LOCATION_TYPE_DEVICE, {99}};
+  FAILS(CUDA_ERROR_NOT_SUPPORTED, cuMemGetDefaultMemPool(&current, &host, CU_MEM_ALLOCATION_TYPE_PINNED));
+  FAILS(CUDA_ERROR_INVALID_DEVICE, cuMemGetDefaultMemPool(&current, &nowhere, CU_MEM_ALLOCATION_TYPE_PINNED));
+  FAILS(CUDA_ERROR_INVALID_VALUE, cuMemGetMemPool(&current, nullptr, CU_MEM_ALLOCATION_TYPE_PINNED));
+}
+
+}  // namespace
