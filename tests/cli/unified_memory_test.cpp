@@ -225,6 +225,8 @@ TEST_F(Unified, SystemCallsReachManagedMemory) {
   const Outcome none = run({"--preload", "off", "--csv", "-r", "um_profile_sum"}, "io");
   EXPECT_EQ(none.status, 0) << none.err;
   EXPECT_THAT(none.out, Not(HasSubstr("CPU page faults")));
+  EXPECT_THAT(none.err, HasSubstr("SONDE_MANAGED=faults"));
+  EXPECT_THAT(o.err, Not(HasSubstr("SONDE_MANAGED=faults")));
 }
 
 // As far as the CPU's faults are concerned one is as good as the other.

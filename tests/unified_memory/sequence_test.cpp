@@ -62,8 +62,8 @@ TEST_F(Sequence, OneMebibyteWrittenSetAndRead) {
   EXPECT_EQ(back, lines(p, kDtoH));
 }
 
-TEST_F(Sequence, FaultsOfAKernelComePageByPage) {
-  // fill(p, n): *(p + 4096 * i) = 5 for i < n, by one thread.
+// Writes to the first byte of each of n pages, in order, by one thread.
+void kernelFill(char* p, uint32_t n) {
   const char* ptx = R"(
 .version 8.0
 .target sm_70
@@ -89,13 +89,17 @@ LOOP:
   CUfunction function;
   ASSERT_EQ(CUDA_SUCCESS, cuModuleLoadData(&module, ptx));
   ASSERT_EQ(CUDA_SUCCESS, cuModuleGetFunction(&function, module, "fill"));
-  char* p = managed(kMiB);
-  fill(p, kMiB, 3);
-  forget();
-  uint32_t n = kMiB / kPage;
   void* parameters[] = {&p, &n};
   ASSERT_EQ(CUDA_SUCCESS, cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
   ASSERT_EQ(CUDA_SUCCESS, cuCtxSynchronize());
+  ASSERT_EQ(CUDA_SUCCESS, cuModuleUnload(module));
+}
+
+TEST_F(Sequence, FaultsOfAKernelComePageByPage) {
+  char* p = managed(kMiB);
+  fill(p, kMiB, 3);
+  forget();
+  kernelFill(p, kMiB / kPage);
   const std::vector<Line> faults = {{kGpuFault, 1, 0x0, 2},
                                     {kGpuFault, 1, 0x10000, 2},
                                     {kGpuFault, 1, 0x20000, 2},
@@ -106,6 +110,56 @@ LOOP:
   for (const Counter& r : records(kHtoD)) bytes += r.value;
   EXPECT_EQ(kMiB, bytes);
   for (size_t i = 0; i < kMiB; i += kPage) ASSERT_EQ(5, load(p + i));
+}
+
+// The three that follow are as a card did them.
+TEST_F(Sequence, AWalkBackwardsByTheCpu) {
+  char* p = managed(4 * kMiB);
+  const CUmemLocation gpu = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+  ASSERT_EQ(CUDA_SUCCESS, cuMemPrefetchAsync_v2(reinterpret_cast<CUdeviceptr>(p), 4 * kMiB, gpu, 0, nullptr));
+  ASSERT_EQ(CUDA_SUCCESS, cuCtxSynchronize());
+  EXPECT_TRUE(records().empty());  // nothing had contents
+  for (size_t i = kMiB; i != 0; i -= kPage) ASSERT_EQ(0, load(p + i - kPage));
+  const std::vector<Line> faults = {{kCpuFault, 0, 0xff000, 1},
+                                    {kCpuFault, 0, 0xef000, 1},
+                                    {kCpuFault, 0, 0xdf000, 1},
+                                    {kCpuFault, 0, 0xbf000, 1},
+                                    {kCpuFault, 0, 0x7f000, 1}};
+  EXPECT_EQ(faults, lines(p, kCpuFault));
+  const std::vector<Line> down = {{kDtoH, 0xf000, 0xf0000, 3},  {kDtoH, 0x1000, 0xff000, 2},
+                                  {kDtoH, 0xf000, 0xe0000, 3},  {kDtoH, 0x1000, 0xef000, 2},
+                                  {kDtoH, 0x1f000, 0xc0000, 3}, {kDtoH, 0x1000, 0xdf000, 2},
+                                  {kDtoH, 0x3f000, 0x80000, 3}, {kDtoH, 0x1000, 0xbf000, 2},
+                                  {kDtoH, 0x7f000, 0x0, 3},     {kDtoH, 0x1000, 0x7f000, 2}};
+  EXPECT_EQ(down, lines(p, kDtoH));
+}
+
+TEST_F(Sequence, APageWithinSixtyFourKibibytes) {
+  char* p = managed(2 * kMiB);
+  fill(p, 2 * kMiB, 1);
+  forget();
+  kernelFill(p + 0x48000, 1);
+  EXPECT_EQ((std::vector<Line>{{kGpuFault, 1, 0x48000, 2}}), lines(p, kGpuFault));
+  EXPECT_EQ((std::vector<Line>{{kHtoD, 0x8000, 0x40000, 3}, {kHtoD, 0x1000, 0x48000, 2}, {kHtoD, 0x7000, 0x49000, 3}}),
+            lines(p, kHtoD));
+}
+
+// What is there already counts for how much comes along.
+TEST_F(Sequence, AWalkOverABlockThatIsPartlyThere) {
+  char* p = managed(2 * kMiB);
+  fill(p, 2 * kMiB, 1);
+  for (size_t at : {0x48000, 0x0, 0x1f0000}) kernelFill(p + at, 1);
+  forget();
+  kernelFill(p, 512);
+  const std::vector<Line> faults = {{kGpuFault, 1, 0x10000, 2},
+                                    {kGpuFault, 1, 0x20000, 2},
+                                    {kGpuFault, 1, 0x50000, 2},
+                                    {kGpuFault, 1, 0x80000, 2},
+                                    {kGpuFault, 1, 0x100000, 2}};
+  EXPECT_EQ(faults, lines(p, kGpuFault));
+  uint64_t up = 0;
+  for (const Counter& r : records(kHtoD)) up += r.value;
+  EXPECT_EQ(2 * kMiB - 3 * 0x10000, up);
 }
 
 }  // namespace

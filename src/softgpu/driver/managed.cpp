@@ -209,6 +209,11 @@ int32_t configure(Device& device, uint32_t kindMask) {
   if (any != 0) {
     startThread();
     activate();
+    static std::atomic<bool> said{false};
+    if (pagesReturn() && !said.exchange(true))
+      say("unified memory: without userfaultfd (not allowed here, or switched off) pages come back to the CPU whenever "
+          "the program waits, so that few faults of the CPU are recorded; SONDE_MANAGED=faults leaves them where they "
+          "are, and system calls that are given such a page fail with EFAULT");
   }
   ManagedMemory::get().setEvents(any, any != 0 ? +[] { sem_post(&waiting); } : nullptr);
   return CUDA_SUCCESS;
