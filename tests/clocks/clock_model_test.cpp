@@ -118,6 +118,37 @@ TEST_F(Clocks, WorkHeatsAndSlowsDownUnlessLocked) {
   }
 }
 
+// What cycles are counted at: 885 MHz between base and boost, in steps of 15.
+TEST_F(Clocks, KernelsWarmTheDeviceUpTheSameEveryTime) {
+  ClockModel m(device, 0);
+  EXPECT_EQ(1980u, m.warmedMHz(0));
+  EXPECT_EQ(1980u, m.warmedMHz(9));    // 45 ms: load 1 - e^-0.9 = 0.593
+  EXPECT_EQ(1965u, m.warmedMHz(10));   // 50 ms: load 0.632 costs 177 * 0.032 / 0.4 = 14 MHz
+  EXPECT_EQ(1800u, m.warmedMHz(360));  // 1.8 s: the load costs all of 177 MHz; 39.7 C
+  // 20 s: 35 + 55 * (1 - 1 / e) = 69.8 C cost 531 * 29.8 / 45 = 351 MHz.
+  EXPECT_EQ(1440u, m.warmedMHz(4000));       // 1980 - 177 - 351 = 1452
+  EXPECT_EQ(1260u, m.warmedMHz(1'000'000));  // it stays at 85 C: 1980 - 177 - 531 = 1272
+  // Neither time nor work changes that.
+  m.workStarted(kSecond);
+  m.smClockMHz(100 * kSecond);
+  EXPECT_LT(m.smClockMHz(101 * kSecond), 1980u);
+  EXPECT_EQ(1980u, m.warmedMHz(0));
+}
+
+TEST_F(Clocks, WhatHoldsTheClockIsTold) {
+  ClockModel m(device, 0);
+  EXPECT_EQ(0u, m.heldMHz());
+  ASSERT_EQ(ClockError::none, m.lock(ClockLock::base, &message)) << message;
+  EXPECT_EQ(1095u, m.heldMHz());
+  ASSERT_EQ(ClockError::none, m.unlock(&message));
+  ASSERT_EQ(ClockError::none, m.lock(ClockLock::boost, &message)) << message;
+  EXPECT_EQ(1980u, m.heldMHz());
+  ASSERT_EQ(ClockError::none, m.unlock(&message));
+  EXPECT_EQ(0u, m.heldMHz());
+  std::ofstream(m.statePath()) << "sonde-clocks 1 floor 1\n";
+  EXPECT_EQ(0u, m.heldMHz());
+}
+
 TEST_F(Clocks, AFloorHoldsTheClockFromBelowAlone) {
   ClockModel m(device, 0);
   std::ofstream(m.statePath()) << "sonde-clocks 1 floor 1\n";

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <thread>
 
 using sonde::core::intern;
 
@@ -22,4 +23,14 @@ TEST(Intern, NoStaleNameAtAReusedAddress) {
   const char* second = intern(text);
   EXPECT_STREQ("first", first);
   EXPECT_STREQ("second", second);
+}
+
+// Of threads that come and go, each is given what an earlier one has learnt.
+TEST(Intern, ThreadsHandOnWhatTheyKnow) {
+  char text[8];
+  for (const char* now : {"alpha", "beta", "alpha", "gamma"}) {
+    std::strcpy(text, now);
+    std::thread([&] { EXPECT_STREQ(now, intern(text)); }).join();
+  }
+  EXPECT_EQ(intern("gamma"), intern(text));
 }

@@ -53,7 +53,7 @@ class Gpu : public ::testing::Test {
     std::vector<void*> pointers;
     for (uint64_t& v : values) pointers.push_back(&v);
     ASSERT_EQ(CUDA_SUCCESS,
-              cuLaunchKernel(f, grid, 1, 1, block, 1, 1, dynamicShared, nullptr, pointers.data(), nullptr));
+              cuLaunchKernel(f, grid, 1, 1, block, 1, 1, dynamicShared, stream, pointers.data(), nullptr));
     ASSERT_EQ(CUDA_SUCCESS, cuCtxSynchronize());
   }
 
@@ -97,6 +97,7 @@ class Gpu : public ::testing::Test {
 
   CUdevice device = 0;
   CUcontext context = nullptr;
+  CUstream stream = nullptr;  // of the launches
 
  private:
   std::vector<CUdeviceptr> buffers_;

@@ -108,7 +108,7 @@ class UnifiedMemory : public ::testing::Test {
     return out;
   }
   static void forget() {
-    records();
+    Collector::instance().flush();
     Collector::instance().clear();
   }
   CUcontext context_ = nullptr;

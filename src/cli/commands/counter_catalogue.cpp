@@ -338,7 +338,7 @@ std::optional<std::string> movingClocksWarning(const Catalogue& catalogue, const
   const size_t more = affected.size() > 3 ? affected.size() - 3 : 0;
   affected.resize(affected.size() - more);
   return fmt::format(
-      "the clocks of device {} moved freely, and the values of {}{} depend on them: repeated runs can differ. "
+      "the clocks of device {} moved freely, and the values of {}{} depend on them: launches of one kernel can differ. "
       "--lock-clocks base holds the clocks still",
       fmt::join(devices, ", "), fmt::join(affected, ", "),
       more != 0 ? fmt::format(" and {} more", more) : std::string());

@@ -292,10 +292,13 @@ class ArmingRound {
 
  private:
   static bool breakAndWait(const std::vector<Patch*>& patches, std::string* why) {
-    for (Patch* p : patches) known_.push_back({p->target_, p->trampoline_});
-    // Replaced, never changed or freed: a handler may be reading the old one.
-    auto* table = new std::vector<Known>(known_);
-    table_.store(table, std::memory_order_release);
+    // They stay for good, for a handler may be reading them at any time.
+    for (Patch* p : patches) {
+      const Known* latest = known_.load(std::memory_order_relaxed);
+      const Known* k = latest;
+      while (k && (k->target != p->target_ || k->trampoline != p->trampoline_)) k = k->earlier;
+      if (!k) known_.store(new Known{p->target_, p->trampoline_, latest}, std::memory_order_release);
+    }
     struct sigaction current = {};
     sigaction(SIGTRAP, nullptr, &current);
     if (current.sa_sigaction != onTrap) {
@@ -313,15 +316,14 @@ class ArmingRound {
 
   static void onTrap(int number, siginfo_t* info, void* context) {
     auto& rip = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP];
-    if (const auto* table = table_.load(std::memory_order_acquire))
-      for (const Known& k : *table) {
-        if (rip != static_cast<greg_t>(reinterpret_cast<uintptr_t>(k.target) + 1)) continue;
-        // Is the breakpoint still there? Otherwise what replaced it is to run.
-        const bool stands = __atomic_load_n(k.target, __ATOMIC_ACQUIRE) == 0xcc;
-        rip = static_cast<greg_t>(stands ? reinterpret_cast<uintptr_t>(k.trampoline) + kStubOffset
-                                         : reinterpret_cast<uintptr_t>(k.target));
-        return;
-      }
+    for (const Known* k = known_.load(std::memory_order_acquire); k; k = k->earlier) {
+      if (rip != static_cast<greg_t>(reinterpret_cast<uintptr_t>(k->target) + 1)) continue;
+      // Is the breakpoint still there? Otherwise what replaced it is to run.
+      const bool stands = __atomic_load_n(k->target, __ATOMIC_ACQUIRE) == 0xcc;
+      rip = static_cast<greg_t>(stands ? reinterpret_cast<uintptr_t>(k->trampoline) + kStubOffset
+                                       : reinterpret_cast<uintptr_t>(k->target));
+      return;
+    }
     if (previous_.sa_flags & SA_SIGINFO) {
       if (previous_.sa_sigaction) previous_.sa_sigaction(number, info, context);
     } else if (previous_.sa_handler != SIG_DFL && previous_.sa_handler != SIG_IGN) {
@@ -397,9 +399,9 @@ class ArmingRound {
   struct Known {
     uint8_t* target;
     void* trampoline;
+    const Known* earlier;
   };
-  static inline std::vector<Known> known_;  // guarded by patchMutex
-  static inline std::atomic<const std::vector<Known>*> table_{nullptr};
+  static inline std::atomic<const Known*> known_{nullptr};  // the latest; added under patchMutex
   static inline struct sigaction previous_ = {};
 };
 

@@ -169,16 +169,18 @@ bool deviceAttribute(const Device& device, int attribute, int64_t& value) {
   return attribute > 0 && attribute < CU_DEVICE_ATTRIBUTE_MAX;
 }
 
-uint32_t Device::smClockMHz(uint64_t nowNs) {
+uint32_t Device::kernelClockMHz(uint64_t earlier, uint64_t nowNs) {
   constexpr uint64_t kFreshNs = 5'000'000;
-  const uint64_t asked = clockAskedNs.load(std::memory_order_relaxed);
-  const uint32_t known = clockMHz.load(std::memory_order_relaxed);
-  if (known && asked && nowNs - asked < kFreshNs) return known;
-  std::lock_guard guard(clockMutex);
-  const uint32_t now = clocks->smClockMHz(nowNs);
-  clockMHz.store(now, std::memory_order_relaxed);
-  clockAskedNs.store(nowNs, std::memory_order_relaxed);
-  return now;
+  const uint64_t asked = clockAskedNs.load(std::memory_order_acquire);
+  uint32_t held = heldMHz.load(std::memory_order_relaxed);
+  if (!asked || nowNs - asked >= kFreshNs) {
+    std::lock_guard guard(clockMutex);
+    held = clocks->heldMHz();
+    clocks->smClockMHz(nowNs);  // what the next milliseconds of work heat the device at
+    heldMHz.store(held, std::memory_order_relaxed);
+    clockAskedNs.store(nowNs, std::memory_order_release);
+  }
+  return held ? held : clocks->warmedMHz(earlier);
 }
 
 void Device::clocksChanged() {

@@ -38,13 +38,15 @@ struct Device {
   uint32_t ordinal = 0;
   model::DeviceModel model;
   std::unique_ptr<model::ClockModel> clocks;
-  // The clock that kernels run at. Asked anew every few milliseconds, for the
-  // answer involves a file, and at once after clocksChanged().
-  uint32_t smClockMHz(uint64_t nowNs);
+  // The clock at which the cycles of a kernel are counted that starts now.
+  // `earlier`: the kernels that ran on its stream before. Whether the clocks are
+  // held is asked anew every few milliseconds, for the answer involves a file,
+  // and at once after clocksChanged().
+  uint32_t kernelClockMHz(uint64_t earlier, uint64_t nowNs);
   void clocksChanged();  // this process has locked or unlocked them
   std::mutex clockMutex;
   std::atomic<uint64_t> clockAskedNs{0};  // 0: ask
-  std::atomic<uint32_t> clockMHz{0};
+  std::atomic<uint32_t> heldMHz{0};       // 0: the clock moves
 
   std::mutex primaryMutex;
   Ref<Context> primary;  // null: not active
@@ -126,7 +128,9 @@ class Stream final : public Object {
   std::atomic<bool> queued{false};  // the scheduler has an entry for it
   std::atomic<Capture*> capture{nullptr};
   uint64_t lastLegacyWait = 0;  // guarded by Context::order
-  uint64_t graphStartNs = 0;    // of the graph launch in progress; the running thread's
+  // The running thread's:
+  uint64_t graphStartNs = 0;  // of the graph launch in progress
+  uint64_t kernelsRun = 0;    // so far, without those that kernels launched
 
  private:
   enum class State : uint8_t { idle, ready, running, parked };

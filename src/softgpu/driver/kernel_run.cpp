@@ -122,6 +122,7 @@ std::vector<SondeInstructionCount> describeInstructions(Module& module,
 struct Nesting {
   uint32_t depth = 0;  // 0: launched by the host
   std::atomic<uint64_t>* pending = nullptr;
+  uint32_t clockMHz = 0;  // what the kernels launched by the device run at too
   uint64_t parentGridId = 0;
   std::array<uint32_t, 3> parentBlock{};
   int32_t error = 0;  // out: CUresult
@@ -159,7 +160,7 @@ void runGrid(Stream& stream, Command& command, Nesting& nesting) {
   }
   request.device = &context.device()->model;
   request.deviceOrdinal = context.device()->ordinal;
-  request.smClockMHz = context.device()->smClockMHz(nowNs());
+  request.smClockMHz = nesting.clockMHz;
   {
     std::lock_guard lock(context.objects);
     request.heapBytes = context.limits[CU_LIMIT_MALLOC_HEAP_SIZE];
@@ -281,6 +282,7 @@ class Children {
     Nesting below;
     below.depth = nesting_.depth + 1;
     below.pending = nesting_.pending;
+    below.clockMHz = nesting_.clockMHz;
     below.parentGridId = parent_.gridId;
     below.parentBlock = w.parentBlock;
     return below;
@@ -382,6 +384,7 @@ void runKernel(Stream& stream, Command& command) {
   std::atomic<uint64_t> pending{0};
   Nesting top;
   top.pending = &pending;
+  top.clockMHz = stream.context()->device()->kernelClockMHz(stream.kernelsRun++, nowNs());
   runGrid(stream, command, top);
 }
 

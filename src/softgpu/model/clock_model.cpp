@@ -16,6 +16,7 @@ constexpr double kSlowdownC = 85;       // the hardware slows itself down
 constexpr double kThermalSeconds = 20;  // time constant of the heat sink
 constexpr double kLoadSeconds = 0.05;   // how fast the load average follows
 constexpr double kPowerCapLoad = 0.6;   // above it the power limit costs clock
+constexpr double kKernelSeconds = 0.005;
 constexpr uint64_t kIdleAfterNs = 500'000'000;
 constexpr uint32_t kClockStepMHz = 15;
 
@@ -100,19 +101,37 @@ uint32_t ClockModel::currentClock(const Hold& hold, uint32_t* reasons) const {
     return least;
   }
   if (hold.boostOff) return *reasons = kUserClocks, model_.baseClockMHz;
+  return std::max(movingClock(temperature_, load_, reasons), least);
+}
+
+uint32_t ClockModel::movingClock(double temperature, double load, uint32_t* reasons) const {
   // Leakage grows with temperature and costs clock steps.
   const double range = model_.boostClockMHz - std::min(model_.baseClockMHz, model_.boostClockMHz);
   double mhz =
-      model_.boostClockMHz - range * 0.6 * std::clamp((temperature_ - kCoolC) / (kSlowdownC - kCoolC), 0.0, 1.0);
-  if (load_ > kPowerCapLoad) {
+      model_.boostClockMHz - range * 0.6 * std::clamp((temperature - kCoolC) / (kSlowdownC - kCoolC), 0.0, 1.0);
+  if (load > kPowerCapLoad) {
     *reasons |= kPowerCap;
-    mhz -= range * 0.2 * (load_ - kPowerCapLoad) / (1 - kPowerCapLoad);
+    mhz -= range * 0.2 * (load - kPowerCapLoad) / (1 - kPowerCapLoad);
   }
-  if (temperature_ > kSlowdownC) {
+  if (temperature > kSlowdownC) {
     *reasons |= kHwSlowdown;
     mhz = std::min(mhz, model_.boostClockMHz / 2.0);
   }
-  return std::max(static_cast<uint32_t>(mhz / kClockStepMHz) * kClockStepMHz, least);
+  return static_cast<uint32_t>(mhz / kClockStepMHz) * kClockStepMHz;
+}
+
+uint32_t ClockModel::heldMHz() const {
+  const Hold held = hold();
+  if (held.lock == ClockLock::boost) return model_.boostClockMHz;
+  return held.lock == ClockLock::base || held.boostOff ? model_.baseClockMHz : 0;
+}
+
+uint32_t ClockModel::warmedMHz(uint64_t earlier) const {
+  const double seconds = static_cast<double>(earlier) * kKernelSeconds;
+  const double temperature = approach(kIdleC, fullPowerC_, seconds, kThermalSeconds);
+  uint32_t reasons = 0;
+  // A device at its limit holds its temperature.
+  return movingClock(std::min(temperature, kSlowdownC), approach(0, 1, seconds, kLoadSeconds), &reasons);
 }
 
 double ClockModel::watts(uint32_t mhz) const {

@@ -40,8 +40,17 @@ class ClockModel {
   // CUDA_AUTO_BOOST, the process asks for auto boost to be off (0) or on.
   ClockModel(const DeviceModel& model, uint32_t index);
 
-  // The clock a kernel that starts now runs at.
+  // The clock of a kernel that starts now, in real time.
   uint32_t smClockMHz(uint64_t nowNs);
+  // The clock that a lock or the lack of auto boost holds every kernel at; 0:
+  // the clock moves.
+  uint32_t heldMHz() const;
+  // Where it moves: the clock at which the cycles of a kernel are counted. Real
+  // time must not matter there, for counters are the same on every run. So each
+  // kernel warms the device up as much as any other, by kKernelSeconds of full
+  // load, and each stream starts from a cool device. `earlier`: the kernels that
+  // ran on the stream before.
+  uint32_t warmedMHz(uint64_t earlier) const;
   // Around each kernel; several can run at once.
   void workStarted(uint64_t nowNs);
   void workDone(uint64_t nowNs);
@@ -69,6 +78,7 @@ class ClockModel {
   Hold hold() const;
   void advance(uint64_t nowNs);
   uint32_t currentClock(const Hold& hold, uint32_t* reasons) const;
+  uint32_t movingClock(double temperature, double load, uint32_t* reasons) const;
   double watts(uint32_t mhz) const;
 
   const DeviceModel& model_;
