@@ -57,7 +57,7 @@ std::shared_ptr<const sonde::ptx::Module> moduleOf(std::string_view text) {
 char* copyOf(std::string_view text) {
   auto* copy = static_cast<char*>(std::malloc(text.size() + 1));
   if (copy == nullptr) return nullptr;
-  std::memcpy(copy, text.data(), text.size());
+  text.copy(copy, text.size());  // also of no text at all, whose address is null
   copy[text.size()] = 0;
   return copy;
 }

@@ -7,22 +7,25 @@
 #include <stddef.h>
 #include <stdio.h>
 
+/* What a compiler knows the answer of is answered at once, called or not. */
+static volatile int no_device = 77;
+
 __attribute__((section(".nvFatBinSegment"), used)) static int segment[6] = {0x466243b1, 1};
 
 __attribute__((noinline)) int cudaMalloc(void** pointer, size_t bytes) {
   volatile size_t sum = bytes;
   for (int i = 0; i < 8; ++i) sum = sum * 3 + (size_t)pointer;
-  return 77;
+  return no_device;
 }
 __attribute__((noinline)) int cudaMemset(void* pointer, int value, size_t bytes) {
   volatile size_t sum = bytes;
   for (int i = 0; i < 8; ++i) sum = sum * 3 + (size_t)pointer + (size_t)value;
-  return 77;
+  return no_device;
 }
 __attribute__((noinline)) int cudaMemcpy(void* to, const void* from, size_t bytes, int kind) {
   volatile size_t sum = bytes;
   for (int i = 0; i < 8; ++i) sum = sum * 3 + (size_t)to + (size_t)from + (size_t)kind;
-  return 77;
+  return no_device;
 }
 int cudaGetDeviceCount(int* count);
 __asm__(

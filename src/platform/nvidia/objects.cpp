@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <shared_mutex>
 #include <string>
 #include <unordered_map>
@@ -28,6 +29,7 @@ struct Registry {
 
   std::shared_mutex kernelMutex;
   std::unordered_map<CUfunction, const KernelInfo*> kernels;
+  std::deque<KernelInfo> kernelInfos;  // for good: threads and records hold pointers to those of unloaded modules too
   std::unordered_map<CUmodule, uint32_t> modules;
   std::unordered_set<std::string> texts;
   uint32_t lastModule = 0, lastFunction = 0;
@@ -321,7 +323,7 @@ const KernelInfo& kernelInfo(CUfunction function) {
     if (const auto at = r.kernels.find(function); at != r.kernels.end()) found = at->second;
   }
   if (found == nullptr) {
-    auto* info = new KernelInfo;
+    KernelInfo info;
     const char* name = nullptr;
     CUfunction real = function;
     // Where a function is expected a kernel of a library may stand.
@@ -331,7 +333,7 @@ const KernelInfo& kernelInfo(CUfunction function) {
       if (own.cuKernelGetName && own.cuKernelGetName(&name, kernel) != CUDA_SUCCESS) name = nullptr;
       if (own.cuKernelGetFunction) own.cuKernelGetFunction(&real, kernel);
     }
-    info->name = keep(name != nullptr ? name : "unknown");
+    info.name = keep(name != nullptr ? name : "unknown");
     auto attribute = [real](CUfunction_attribute which) {
       int value = 0;
       if (own.cuFuncGetAttribute) own.cuFuncGetAttribute(&value, which, real);
@@ -339,18 +341,16 @@ const KernelInfo& kernelInfo(CUfunction function) {
     };
     // What a thread occupies, as profilers of these cards tell it: registers are
     // handed out in eights, 16 at least.
-    info->registers = std::max((attribute(CU_FUNC_ATTRIBUTE_NUM_REGS) + 7) / 8 * 8, 16u);
-    info->staticShared = attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
-    info->localPerThread = attribute(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
+    info.registers = std::max((attribute(CU_FUNC_ATTRIBUTE_NUM_REGS) + 7) / 8 * 8, 16u);
+    info.staticShared = attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
+    info.localPerThread = attribute(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
     CUmodule module = nullptr;
-    if (own.cuFuncGetModule && own.cuFuncGetModule(&module, real) == CUDA_SUCCESS) info->moduleId = moduleId(module);
+    if (own.cuFuncGetModule && own.cuFuncGetModule(&module, real) == CUDA_SUCCESS) info.moduleId = moduleId(module);
     std::unique_lock lock(r.kernelMutex);
     const KernelInfo*& place = r.kernels[function];
     if (place == nullptr) {
-      info->functionId = ++r.lastFunction;
-      place = info;
-    } else {
-      delete info;
+      info.functionId = ++r.lastFunction;
+      place = &r.kernelInfos.emplace_back(info);
     }
     found = place;
   }
@@ -361,7 +361,7 @@ const KernelInfo& kernelInfo(CUfunction function) {
 void forgetKernels() {
   Registry& r = registry();
   std::unique_lock lock(r.kernelMutex);
-  r.kernels.clear();  // what threads and records hold of them stays
+  r.kernels.clear();
   r.modules.clear();
   generation.fetch_add(1, std::memory_order_release);
 }

@@ -123,16 +123,18 @@ void checkGlobal(WarpState* w, const uint64_t* addresses, uint32_t mask, Checked
     if ((bytes & (bytes - 1)) == 0 && address % bytes) continue;  // misaligned: the access itself says so
     if (!a || !a->contains(address, bytes)) a = Allocator::get().find(address);
     if (checks().memory && (!a || !a->contains(address, bytes))) {
-      const std::string text =
-          fmt::format("{} {} bytes, {}, at",
-                      kind == CheckedAccess::read    ? "a read of"
-                      : kind == CheckedAccess::write ? "a write of"
-                                                     : "an atomic operation on",
-                      bytes,
-                      a ? fmt::format("across the end of an allocation of {} bytes at 0x{:x}", a->bytes, a->address)
-                        : missed(address, bytes));
-      recordFault(*w->cta->grid, *w, kErrorIllegalAddress, 1u << l, address, text.c_str());
-      leaveWarp(w);
+      {
+        const std::string text =
+            fmt::format("{} {} bytes, {}, at",
+                        kind == CheckedAccess::read    ? "a read of"
+                        : kind == CheckedAccess::write ? "a write of"
+                                                       : "an atomic operation on",
+                        bytes,
+                        a ? fmt::format("across the end of an allocation of {} bytes at 0x{:x}", a->bytes, a->address)
+                          : missed(address, bytes));
+        recordFault(*w->cta->grid, *w, kErrorIllegalAddress, 1u << l, address, text.c_str());
+      }
+      leaveWarp(w);  // a jump: nothing here may own anything any more
     }
     if (!checks().init || !a || !followed(*a)) continue;
     if (kind != CheckedAccess::write && !isWritten(*a, address, bytes) && isNews(*w, 0, w->position, 0))

@@ -46,7 +46,10 @@ SONDE_DEVICE_CODE uint8_t* pieceOf(WarpState* w, uint64_t address, uint64_t byte
 bool isShared(const WarpState* w, uint64_t address) { return address - w->sharedWindowBase < w->sharedWindowSize; }
 
 SONDE_DEVICE_CODE void moveBytes(uint8_t* to, const uint8_t* from, uint64_t bytes) {
-  using Chunk = uint64_t __attribute__((vector_size(16), may_alias, aligned(1)));
+  // A structure, because clang takes no alignment of 1 for a vector type's own.
+  struct __attribute__((packed, may_alias)) Chunk {
+    uint64_t words __attribute__((vector_size(16)));
+  };
   uint64_t i = 0;
   for (; i + 16 <= bytes; i += 16) *reinterpret_cast<Chunk*>(to + i) = *reinterpret_cast<const Chunk*>(from + i);
   for (; i < bytes; ++i) static_cast<volatile uint8_t*>(to)[i] = from[i];
