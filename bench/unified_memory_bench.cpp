@@ -112,9 +112,11 @@ void prefetch(CUdeviceptr p, size_t bytes) {
         "cuMemPrefetchAsync");
 }
 
-double median(std::vector<double>& values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
+// The tenth, the middle and the ninetieth of a hundred.
+void distribution(benchmark::State& state, std::vector<double>& values) {
+  std::sort(values.begin(), values.end());
+  for (const auto& [name, part] : {std::pair("p10_us", 10), {"median_us", 50}, {"p90_us", 90}})
+    state.counters[name] = values[(values.size() - 1) * static_cast<size_t>(part) / 100];
 }
 
 // ---------------------------------------------------------------- no managed --
@@ -155,7 +157,7 @@ void faultOfTheCpu(benchmark::State& state) {
     state.SetIterationTime(took);
     times.push_back(took * 1e6);
   }
-  state.counters["median_us"] = median(times);
+  distribution(state, times);
   cuMemFree(p);
 }
 BENCHMARK(faultOfTheCpu)->Arg(0)->Arg(1)->UseManualTime()->Iterations(1024);
@@ -179,7 +181,7 @@ void faultOfAKernel(benchmark::State& state) {
     state.SetIterationTime(took);
     times.push_back(took * 1e6);
   }
-  state.counters["median_us"] = median(times);
+  distribution(state, times);
   cuMemFree(p);
 }
 BENCHMARK(faultOfAKernel)->Arg(0)->Arg(1)->UseManualTime()->Iterations(1024);
