@@ -122,6 +122,15 @@ INSTANTIATE_TEST_SUITE_P(
         Access{"Misaligned", "add.u32 %r5, %r3, 1;", 4, "ld.global.u32 %r6, [%rd3];", 5, 2},
         Access{"Broadcast", "mov.u32 %r5, %r2;", 4, "ld.global.u32 %r6, [%rd3];", 1, 1},
         Access{"Reversed", "xor.b32 %r5, %r3, 31;", 4, "ld.global.u32 %r6, [%rd3];", 4, 1},
+        // Lanes that go down, by ever larger steps; the last with two lanes to each word.
+        Access{"ReversedSectors", "xor.b32 %r5, %r1, 31; and.b32 %r5, %r5, 31; shl.b32 %r5, %r5, 3;", 4,
+               "ld.global.u32 %r6, [%rd3];", 32, 8},
+        Access{"ReversedLines", "xor.b32 %r5, %r1, 31; and.b32 %r5, %r5, 31; shl.b32 %r5, %r5, 7;", 4,
+               "ld.global.u32 %r6, [%rd3];", 32, 32},
+        Access{"ReversedPages", "xor.b32 %r5, %r1, 31; and.b32 %r5, %r5, 31; shl.b32 %r5, %r5, 11;", 4,
+               "ld.global.u32 %r6, [%rd3];", 32, 32},
+        Access{"ReversedPairs", "xor.b32 %r5, %r1, 31; and.b32 %r5, %r5, 30; shl.b32 %r5, %r5, 11;", 4,
+               "ld.global.u32 %r6, [%rd3];", 16, 16},
         // Lanes 0 … 15 read one word, lanes 16 … 31 another, 4 KiB apart.
         Access{"TwoPlaces", "shr.u32 %r5, %r3, 4; shl.b32 %r5, %r5, 10;", 4, "ld.global.u32 %r6, [%rd3];", 2, 2},
         // A permutation inside the warp's 128 bytes: still four sectors.

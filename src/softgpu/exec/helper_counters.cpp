@@ -226,6 +226,10 @@ void countAccess(WarpState* w, const uint64_t* address, uint32_t mask, uint32_t 
     countLocal(w, address, mask, bytes, kind);
     return;
   }
+  if (!generic && mask == ~0u) {
+    countGlobal(w, address, kLanes, kind, atL2, bytes, base);
+    return;
+  }
   uint64_t lanes[kLanes];
   if (!generic) {
     uint32_t n = 0;
