@@ -63,4 +63,6 @@ word_bench() {
     say "== $(basename "$b")"
     "$b" "$@"
   done
+  say "== counting_cost.py"
+  bench/counting_cost.py build/release
 }

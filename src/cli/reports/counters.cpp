@@ -69,6 +69,7 @@ Table summary(const Trace& trace, const Options& options, CounterKind kind) {
     }
   }
   t.columns = {{"Device"}, {"Kernel"}, {"Invocations", CellKind::Integer}};
+  t.groupColumns = t.columns.size();  // names are long, and the same for every counter
   if (instances) t.columns.push_back({"Instance", CellKind::Id});
   t.columns.push_back({events ? "Event Name" : "Metric Name"});
   t.columns.push_back({events ? "Event Description" : "Metric Description"});

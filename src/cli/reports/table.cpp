@@ -225,8 +225,9 @@ std::string renderText(const Table& t, const TextStyle& style) {
       widths[i] = std::max(widths[i], shownWidth(texts.back()));
     }
   }
+  const size_t first = t.groupColumns;
   size_t line = 1;
-  for (size_t i = 0; i < columns; i++) line += widths[i] + (i + 1 < columns ? 2 : 0);
+  for (size_t i = first; i < columns; i++) line += widths[i] + (i + 1 < columns ? 2 : 0);
   if (style.width != 0 && line > style.width) {
     const size_t others = line - widths.back();
     widths.back() = std::max<size_t>(style.width > others ? style.width - others : 0, 20);
@@ -237,7 +238,7 @@ std::string renderText(const Table& t, const TextStyle& style) {
   const auto emphasize = [&](const std::string& s) { return style.color ? "\x1b[1m" + s + "\x1b[0m" : s; };
   const auto writeLine = [&](const std::vector<std::string>& texts) {
     std::string text = " ";
-    for (size_t i = 0; i < columns; i++) {
+    for (size_t i = first; i < columns; i++) {
       const std::string fill(widths[i] - std::min(widths[i], shownWidth(texts[i])), ' ');
       text += leftAligned(t.columns[i].kind) ? texts[i] + fill : fill + texts[i];
       if (i + 1 < columns) text += "  ";
@@ -252,7 +253,16 @@ std::string renderText(const Table& t, const TextStyle& style) {
     rule.push_back(std::string(widths[i], '-'));
   }
   out += emphasize(writeLine(header)) + "\n" + writeLine(rule) + "\n";
-  for (const auto& row : cells) out += writeLine(row) + "\n";
+  std::string group;
+  for (const auto& row : cells) {
+    std::string own;
+    for (size_t i = 0; i < first; i++) own += fmt::format(" {}{}: {}", i != 0 ? " " : "", header[i], row[i]);
+    if (own != group) {
+      out += (group.empty() ? "" : "\n") + emphasize(own) + "\n";
+      group = own;
+    }
+    out += writeLine(row) + "\n";
+  }
   return out + "\n";
 }
 

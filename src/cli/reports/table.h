@@ -48,7 +48,9 @@ struct Table {
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows;
   std::string emptyReason;  // said instead of the table when it has no rows
-  bool prose = false;       // as text: the last column alone, a paragraph for each row
+  // As text, rows with the same first columns stand together under one line that names them.
+  size_t groupColumns = 0;
+  bool prose = false;  // as text: the last column alone, a paragraph for each row
 };
 
 enum class TimeUnit { Auto, Ns, Us, Ms, S };
