@@ -36,6 +36,28 @@ TEST(Distinct, AsASetCounts) {
   }
 }
 
+// One step from lane to lane, up and down.
+TEST(Distinct, EveryStep) {
+  std::mt19937_64 random(11);
+  for (int64_t step = -300; step <= 300; ++step) {
+    for (const uint32_t n : {2u, 3u, 5u, 31u, 32u}) {
+      const uint64_t base = (uint64_t{1} << 33) + random() % 4096;
+      std::vector<uint64_t> at;
+      std::set<uint64_t> addresses, sectors, lines;
+      for (uint32_t i = 0; i < n; ++i) {
+        at.push_back(base + static_cast<uint64_t>(step * static_cast<int64_t>(i)));
+        addresses.insert(at.back());
+        sectors.insert(at.back() / 32);
+        lines.insert(at.back() / 128);
+      }
+      const Distinct d = countDistinct(at.data(), n);
+      ASSERT_EQ(addresses.size(), d.addresses) << step;
+      ASSERT_EQ(sectors.size(), d.sectors) << step << " " << n;
+      ASSERT_EQ(lines.size(), d.lines) << step << " " << n;
+    }
+  }
+}
+
 TEST(Distinct, OneLane) {
   const uint64_t at = 12345;
   const Distinct d = countDistinct(&at, 1);
