@@ -118,6 +118,27 @@ TEST_F(Source, CodeOfNoLine) {
   EXPECT_THAT(html, HasSubstr("href='#f1l0'"));
 }
 
+// Kernels that kernels launched are kernels in every report.
+TEST_F(Source, LaunchesOfTheDevice) {
+  Outcome o = sonde({"run", "-q", "--csv", "-r", "cuda_gpu_kern_sum", SOURCED, "nested"});
+  EXPECT_EQ(o.status, 0) << o.err;
+  EXPECT_TRUE(std::regex_search(o.out, std::regex(R"(\n[\d.]+,\d+,2,[\d.,]+,leaf\n)"))) << o.out;
+  EXPECT_TRUE(std::regex_search(o.out, std::regex(R"(\n[\d.]+,\d+,1,[\d.,]+,nested\n)"))) << o.out;
+  // How long the host's call was before it is known of the host's launch alone.
+  o = sonde({"run", "-q", "--csv", "-r", "cuda_kern_exec_sum", SOURCED, "nested"});
+  EXPECT_EQ(o.status, 0) << o.err;
+  EXPECT_THAT(o.out, HasSubstr("nested"));
+  EXPECT_THAT(o.out, Not(HasSubstr("leaf")));
+  // 16 instructions of line 8 in each of two blocks, one thread each.
+  o = sonde({"run", "-q", "--csv", "--source-level-analysis", "instruction_execution", SOURCED, "nested"});
+  EXPECT_EQ(o.status, 0) << o.err;
+  EXPECT_EQ(o.out,
+            "File,Line,Executed,Threads,Not Predicated Off,Thread Efficiency (%),Function\n"
+            "kernels/nested.cu,8,32,32,32,3.1,nested\n"
+            "kernels/nested.cu,4,2,64,64,100.0,leaf\n"
+            "kernels/nested.cu,9,2,2,2,3.1,nested\n");
+}
+
 TEST_F(Source, WhatCostsMoreThanItHasTo) {
   const Outcome o = sonde({"source", "-q", SOURCED, "lines-only"});
   EXPECT_EQ(o.status, 0) << o.err;

@@ -85,6 +85,45 @@ $L__info_string0:
 }
 )";
 
+// Two blocks, each of which launches leaf<<<1, 32>>>.
+static const char kNested[] = R"(
+.version 7.0
+.target sm_35
+.address_size 64
+.file 1 "kernels/nested.cu"
+.extern .func (.param .b64 r) cudaGetParameterBuffer (.param .b64 a, .param .b64 s);
+.extern .func (.param .b32 r) cudaLaunchDevice (.param .b64 f, .param .b64 p, .param .align 4 .b8 g[12],
+                                                .param .align 4 .b8 b[12], .param .b32 s, .param .b64 t);
+.visible .entry leaf()
+{
+    .loc 1 4 1
+    ret;
+}
+.visible .entry nested(.param .u64 a)
+{
+    .reg .b64 %kernel, %buffer;
+    .loc 1 8 1
+    mov.u64 %kernel, leaf;
+    {
+    .param .b64 a; .param .b64 s; .param .b64 q;
+    st.param.b64 [a], 8; st.param.b64 [s], 0;
+    call.uni (q), cudaGetParameterBuffer, (a, s);
+    ld.param.b64 %buffer, [q];
+    }
+    {
+    .param .b64 f; .param .b64 p; .param .align 4 .b8 g[12]; .param .align 4 .b8 b[12]; .param .b32 s; .param .b64 t;
+    .param .b32 q;
+    st.param.b64 [f], %kernel; st.param.b64 [p], %buffer;
+    st.param.b32 [g], 1; st.param.b32 [g+4], 1; st.param.b32 [g+8], 1;
+    st.param.b32 [b], 32; st.param.b32 [b+4], 1; st.param.b32 [b+8], 1;
+    st.param.b32 [s], 0; st.param.b64 [t], 0;
+    call.uni (q), cudaLaunchDevice, (f, p, g, b, s, t);
+    }
+    .loc 1 9 1
+    ret;
+}
+)";
+
 #define CHECK(call)                                                                          \
   do {                                                                                       \
     if (const CUresult result = (call); result != CUDA_SUCCESS) {                            \
@@ -107,12 +146,13 @@ int main(int argc, char** argv) {
   CHECK(cuModuleGetFunction(&scale, withLines, "_Z5scalePf"));
   CHECK(cuMemAlloc(&a, 128 * 32));
   void* arguments[] = {&a};
-  if (argc > 1 && std::strcmp(argv[1], "gaps") == 0) {
+  const bool isGaps = argc > 1 && std::strcmp(argv[1], "gaps") == 0;
+  if (isGaps || (argc > 1 && std::strcmp(argv[1], "nested") == 0)) {
     CUmodule module;
-    CUfunction gaps;
-    CHECK(cuModuleLoadData(&module, kGaps));
-    CHECK(cuModuleGetFunction(&gaps, module, "gaps"));
-    CHECK(cuLaunchKernel(gaps, 1, 1, 1, 32, 1, 1, 0, nullptr, arguments, nullptr));
+    CUfunction kernel;
+    CHECK(cuModuleLoadData(&module, isGaps ? kGaps : kNested));
+    CHECK(cuModuleGetFunction(&kernel, module, argv[1]));
+    CHECK(cuLaunchKernel(kernel, isGaps ? 1 : 2, 1, 1, isGaps ? 32 : 1, 1, 1, 0, nullptr, arguments, nullptr));
     CHECK(cuCtxSynchronize());
     return 0;
   }

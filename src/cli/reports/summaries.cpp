@@ -172,7 +172,7 @@ Table launchSummary(const Trace& trace, const Options& options) {
   std::map<std::pair<std::string, std::string>, Times> groups;
   KernelNames names(trace, options.names);
   for (const GpuEvent& e : trace.gpuEvents) {
-    if (e.work != GpuWork::Kernel || !selected(trace, e, options)) continue;
+    if (e.work != GpuWork::Kernel || e.fromDevice || !selected(trace, e, options)) continue;
     const auto it = launches.find({e.process, e.correlation});
     if (it == launches.end()) continue;
     const ApiCall& call = *it->second;

@@ -123,6 +123,27 @@ bool Decoder::record(const unsigned char* data, size_t size) {
       trace_.gpuEvents.push_back(e);
       return true;
     }
+    case CUPTI_ACTIVITY_KIND_CDP_KERNEL: {
+      const auto r = as<CUpti_ActivityCdpKernel>(data, size);
+      auto e = event<GpuEvent>(r.start, r.end);
+      e.work = GpuWork::Kernel;
+      e.fromDevice = true;
+      e.device = r.deviceId, e.context = r.contextId, e.stream = r.streamId, e.correlation = r.correlationId;
+      e.channel = r.streamId;
+      e.finished = r.end != 0;
+      e.name = textOf(r.name);
+      e.grid[0] = r.gridX, e.grid[1] = r.gridY, e.grid[2] = r.gridZ;
+      e.block[0] = r.blockX, e.block[1] = r.blockY, e.block[2] = r.blockZ;
+      e.registers = r.registersPerThread;
+      e.staticShared = static_cast<uint32_t>(r.staticSharedMemory);
+      e.dynamicShared = static_cast<uint32_t>(r.dynamicSharedMemory);
+      e.localPerThread = r.localMemoryPerThread;
+      e.localTotal = r.localMemoryTotal;
+      e.queued = r.queued;
+      e.submitted = r.submitted;
+      trace_.gpuEvents.push_back(e);
+      return true;
+    }
     case CUPTI_ACTIVITY_KIND_MEMCPY: {
       const auto r = as<CUpti_ActivityMemcpy6>(data, size);
       auto e = event<GpuEvent>(r.start, r.end);

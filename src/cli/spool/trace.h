@@ -50,7 +50,8 @@ struct GpuEvent : EventBase {
   uint32_t channel = 0;
   bool finished = true;  // false: delivered before it ended; its times mean nothing
   // Kernel
-  StringId name = 0;  // mangled
+  bool fromDevice = false;  // a kernel launched it; `correlation` is of the host's launch above
+  StringId name = 0;        // mangled
   int32_t grid[3] = {}, block[3] = {};
   uint32_t cluster[3] = {};
   uint32_t registers = 0;
