@@ -243,9 +243,10 @@ TEST_F(Clocks, LockedClocksMakeCyclesRepeat) {
   EXPECT_THAT(o.err, Not(HasSubstr("moved freely")));
   EXPECT_EQ(o.out, run().out);
   EXPECT_EQ(status(), "unlocked");
-  EXPECT_THAT(sonde({"run", "-e", "elapsed_cycles_sm", COUNTED}).err,
-              HasSubstr("sonde: warning: the clocks of device 0 moved freely, and the values of elapsed_cycles_sm "
-                        "depend on them: launches of one kernel can differ. --lock-clocks base holds the clocks still"));
+  EXPECT_THAT(
+      sonde({"run", "-e", "elapsed_cycles_sm", COUNTED}).err,
+      HasSubstr("sonde: warning: the clocks of device 0 moved freely, and the values of elapsed_cycles_sm "
+                "depend on them: launches of one kernel can differ. --lock-clocks base holds the clocks still"));
   EXPECT_THAT(sonde({"run", "-e", "warps_launched", "-m", "inst_per_warp", COUNTED}).err, Not(HasSubstr("the clocks")));
 }
 
