@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Cache events, and continuous mode while a kernel runs, through the public API.
+#include <cstdlib>
 #include <numeric>
 
 #include "events_fixture.h"
@@ -47,6 +48,36 @@ TEST_F(Events, CacheEventsByHand) {
   EXPECT_EQ(16u, sum("_total_write_sector_queries"));
   EXPECT_EQ(4u, sum("_write_sector_misses"));
   EXPECT_EQ(4u, v.at("fb_subp0_read_sectors") + v.at("fb_subp1_read_sectors"));
+}
+
+TEST_F(Events, TextureFetchesByHand) {
+  const CUdeviceptr texels = buffer(8 * 512), out = buffer(4096);
+  std::vector<float> values(8 * 128);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  CU_OK(cuMemcpyHtoD(texels, values.data(), values.size() * 4));
+  const CUtexObject texture = rows(texels);
+  CUfunction f = function(fetchBetween(), "k");
+  // Two warps of one block: the second finds everything in L1.
+  const auto v = count({"tex0_cache_sector_queries", "tex0_cache_sector_misses", "l1_global_load_miss", "gld_request",
+                        "l2_subp0_total_read_sector_queries", "l2_subp1_total_read_sector_queries",
+                        "l2_subp2_total_read_sector_queries", "l2_subp3_total_read_sector_queries"},
+                       f, 1, 64, {out, texture});
+  const bool kepler = std::getenv("EVENTS_CAPABILITY") != nullptr;  // fetches whole lines: 2 of each row
+  EXPECT_EQ(2 * 2 * 10u, v.at("tex0_cache_sector_queries"));
+  EXPECT_EQ(10u, v.at("tex0_cache_sector_misses"));
+  EXPECT_EQ(0u, v.at("l1_global_load_miss"));
+  EXPECT_EQ(0u, v.at("gld_request"));
+  uint64_t reads = 0;
+  for (const auto& [name, n] : v) reads += name.starts_with("l2_") ? n : 0;
+  EXPECT_EQ(kepler ? 16u : 10u, reads);
+  // Counting fetches lane by lane, with the same values: the mean of four texels, twice.
+  std::vector<float> got(64);
+  CU_OK(cuMemcpyDtoH(got.data(), out, 256));
+  for (uint32_t i = 0; i < 64; ++i) {
+    const float at = static_cast<float>(i % 32);
+    EXPECT_EQ(2 * (at + at + 1 + at + 128 + at + 129) / 4, got[i]) << i;
+  }
+  CU_OK(cuTexObjectDestroy(texture));
 }
 
 TEST_F(Events, ContinuousModeSeesARunningKernelProgress) {

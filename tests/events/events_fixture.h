@@ -58,6 +58,33 @@ class Events : public Gpu {
   }
   void runEmpty(unsigned grid = 4, unsigned block = 256) { launch(function(kernel(""), "k"), grid, block, {0, 0}); }
 
+  // A texture of 128 words in each of 8 rows of 512 bytes at `p`, filtered.
+  CUtexObject rows(CUdeviceptr p) {
+    CUDA_RESOURCE_DESC r{};
+    r.resType = CU_RESOURCE_TYPE_PITCH2D;
+    r.res.pitch2D.devPtr = p;
+    r.res.pitch2D.format = CU_AD_FORMAT_FLOAT;
+    r.res.pitch2D.numChannels = 1;
+    r.res.pitch2D.width = 128;
+    r.res.pitch2D.height = 8;
+    r.res.pitch2D.pitchInBytes = 512;
+    CUDA_TEXTURE_DESC t{};
+    for (auto& m : t.addressMode) m = CU_TR_ADDRESS_MODE_CLAMP;
+    t.filterMode = CU_TR_FILTER_MODE_LINEAR;
+    CUtexObject object = 0;
+    EXPECT_EQ(CUDA_SUCCESS, cuTexObjectCreate(&object, &r, &t, nullptr));
+    return object;
+  }
+  // Lane l of each warp fetches, twice, between columns l and l + 1 and rows 0
+  // and 1: 33 words of two rows, 2 * 5 sectors.
+  static std::string fetchBetween() {
+    return kernel(
+        "and.b32 %r5, %r1, 31; cvt.rn.f32.u32 %f1, %r5; add.f32 %f1, %f1, 0f3F800000; mov.f32 %f2, 0f3F800000;"
+        "tex.2d.v4.f32.f32 {%f4, %f5, %f6, %f7}, [%rd2, {%f1, %f2}];"
+        "tex.2d.v4.f32.f32 {%f8, %f9, %f10, %f11}, [%rd2, {%f1, %f2}];"
+        "add.f32 %f4, %f4, %f8; mul.wide.u32 %rd3, %r3, 4; add.u64 %rd3, %rd3, %rd1; st.global.f32 [%rd3], %f4;");
+  }
+
   CUpti_EventDomainID sm = 0;
 };
 

@@ -216,7 +216,7 @@ TEST_F(MetricValues, EveryMetricByHand) {
       {"l1_cache_global_hit_rate", percent, &kCaches, 100 / 3.0},
       // The store misses, the loads hit.
       {"l1_cache_local_hit_rate", percent, &kLocal, 200 / 3.0},
-      {"tex_cache_hit_rate", percent, &kNothing, 0},
+      {"tex_cache_hit_rate", percent, &kNothing, 0},  // see Textures
       {"tex_cache_transactions", count, &kNothing, 0},
       {"tex_cache_throughput", rate, &kNothing, 0},
       {"l2_read_transactions", count, &kCaches, 2 * kSectors},
@@ -334,6 +334,21 @@ TEST_F(MetricValues, DirtyLinesGoToMemory) {
     const Collected got = collect(m, f, lines / 256, {p, 0});
     EXPECT_DOUBLE_EQ(lines / 2 * (name[11] == 't' && name[12] == 'h' ? 32e6 : 1), evaluate(m, got, -1, 1000)) << name;
   }
+}
+
+TEST_F(MetricValues, Textures) {
+  // One block of 8 warps, each with two fetches of 10 sectors; the first misses.
+  const CUtexObject texture = rows(buffer(8 * 512));
+  const CUdeviceptr out = buffer(4096);
+  CUfunction f = function(fetchBetween(), "k");
+  const std::pair<const char*, double> wanted[] = {{"tex_cache_transactions", 16 * 10},
+                                                   {"tex_cache_hit_rate", 100 * 15 / 16.0},
+                                                   {"tex_cache_throughput", 32 * 16 * 10 * 1e6}};
+  for (const auto& [name, value] : wanted) {
+    const CUpti_MetricID m = id(name);
+    EXPECT_DOUBLE_EQ(value, evaluate(m, collect(m, f, 1, {out, texture}), -1, 1000)) << name;
+  }
+  CU_OK(cuTexObjectDestroy(texture));
 }
 
 TEST_F(MetricValues, DoublePrecisionEfficiency) {

@@ -117,6 +117,7 @@ void CacheModel::throughL1(uint32_t sm, const uint64_t* entries, size_t n, std::
     const auto kind = static_cast<CacheAccess>(entries[i] >> 4 & 15);
     switch (kind) {
       case CacheAccess::globalLoad:
+      case CacheAccess::textureLoad:
       case CacheAccess::localLoad: {
         uint64_t missing = sectors, fetched = sectors;
         if (sets) {
@@ -126,9 +127,9 @@ void CacheModel::throughL1(uint32_t sm, const uint64_t* entries, size_t n, std::
           *way |= fetched;
         }
         send(line, L2Access::read, fetched);
-        const bool global = kind == CacheAccess::globalLoad;
-        (global ? sum.globalHit : sum.localLoadHit) += count(sectors & ~missing);
-        (global ? sum.globalMiss : sum.localLoadMiss) += count(missing);
+        const bool global = kind == CacheAccess::globalLoad, texture = kind == CacheAccess::textureLoad;
+        (global ? sum.globalHit : texture ? sum.textureHit : sum.localLoadHit) += count(sectors & ~missing);
+        (global ? sum.globalMiss : texture ? sum.textureMiss : sum.localLoadMiss) += count(missing);
         break;
       }
       case CacheAccess::localStore: {
@@ -168,6 +169,8 @@ void CacheModel::throughL1(uint32_t sm, const uint64_t* entries, size_t n, std::
   bump(counts.localLoadMiss, sum.localLoadMiss);
   bump(counts.localStoreHit, sum.localStoreHit);
   bump(counts.localStoreMiss, sum.localStoreMiss);
+  bump(counts.textureHit, sum.textureHit);
+  bump(counts.textureMiss, sum.textureMiss);
 }
 
 void CacheModel::throughL2(const uint64_t* entries, size_t n) {
@@ -222,6 +225,8 @@ void CacheModel::addTo(uint64_t* values) const {
     add(sm, l1_local_load_miss, peek(c.localLoadMiss));
     add(sm, l1_local_store_hit, peek(c.localStoreHit));
     add(sm, l1_local_store_miss, peek(c.localStoreMiss));
+    add(sm, tex_hit, peek(c.textureHit));
+    add(sm, tex_miss, peek(c.textureMiss));
   }
   for (uint32_t slice = 0; slice < slices_; ++slice) {
     const SliceCounts& c = sliceCounts_[slice];

@@ -4,7 +4,7 @@
 // docs/COUNTERS.md states the model. Lines have 128 bytes and four sectors of
 // 32; both caches are set-associative with LRU replacement.
 //
-// L1: global loads allocate; global stores are written through and allocate
+// L1: global loads and texture fetches allocate; global stores are written through and allocate
 // nothing; atomics pass it by and drop its copy; local memory is written back.
 // L2: everything allocates, sectors are fetched one by one on reads only,
 // dirty sectors are written back when their line leaves.
@@ -32,6 +32,7 @@ enum class CacheAccess : uint8_t {
   hostLoad,
   hostStore,
   hostAtomic,
+  textureLoad,
 };
 constexpr uint64_t cacheEntry(uint64_t line, CacheAccess kind, uint64_t sectors) {
   return line << 8 | uint64_t{static_cast<uint8_t>(kind)} << 4 | sectors;
@@ -85,7 +86,8 @@ class CacheModel {
 
  private:
   struct L1Counts {
-    uint64_t globalHit = 0, globalMiss = 0, localLoadHit = 0, localLoadMiss = 0, localStoreHit = 0, localStoreMiss = 0;
+    uint64_t globalHit = 0, globalMiss = 0, localLoadHit = 0, localLoadMiss = 0, localStoreHit = 0, localStoreMiss = 0,
+             textureHit = 0, textureMiss = 0;
   };
   struct alignas(64) SliceCounts {
     uint64_t readHit = 0, readMiss = 0, writeHit = 0, writeMiss = 0, atomic = 0, dramRead = 0, dramWrite = 0;

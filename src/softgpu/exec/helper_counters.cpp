@@ -384,6 +384,21 @@ void countTile(WarpState* w, const MatrixJob* job, uint32_t partNumber, const ui
 
 }  // namespace
 
+void countTexels(WarpState* w, uint64_t* addresses, uint32_t n) {
+  for (uint32_t i = 0; i < n; ++i) addresses[i] >>= 5;
+  std::sort(addresses, addresses + n);
+  const auto sectors = static_cast<uint32_t>(std::unique(addresses, addresses + n) - addresses);
+  add(w, RawCounter::tex_requests, 1);
+  add(w, RawCounter::tex_sectors, sectors);
+  if (!w->cacheLog) return;
+  for (uint32_t i = 0; i < sectors;) {
+    const uint64_t line = addresses[i] >> 2;
+    uint64_t mask = 0;
+    for (; i < sectors && addresses[i] >> 2 == line; ++i) mask |= uint64_t{1} << (addresses[i] & 3);
+    logGlobal(w, line, CacheAccess::textureLoad, mask);
+  }
+}
+
 std::span<const jit::RuntimeSymbol> counterHelpers() {
   static const jit::RuntimeSymbol symbols[] = {
       {"sonde_count_access", reinterpret_cast<void*>(&countAccess)},

@@ -30,6 +30,9 @@ bool isLaunchFunction(std::string_view name);
 // Where the bytes of a lane's access are. space: 0 generic, 1 shared, 2 local.
 // Faults when the lane may not do that.
 void* resolveLane(WarpState* warp, uint32_t space, uint64_t address, uint32_t bytes, uint32_t lane, bool write);
+// A fetch of a warp from a texture that reads n texels at these addresses (n > 0;
+// their order is lost): one request, and each sector once.
+void countTexels(WarpState* warp, uint64_t* addresses, uint32_t n);
 // One atomic operation; returns the old value. plain: on memory that this host
 // thread alone touches.
 uint64_t atomicOne(void* at, bool plain, AtomicOp op, ptx::ScalarType type, uint64_t x, uint64_t y);

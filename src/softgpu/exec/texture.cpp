@@ -100,11 +100,18 @@ union Texel {
   uint32_t u[4];
 };
 
+// Where a counted fetch reads: of each lane at most eight texels of two levels.
+struct TexelTrace {
+  uint32_t n = 0;
+  uint64_t at[kLanes * 16];
+};
+
 struct Sampler {
   WarpState* warp;
   uint32_t lane;
   const TextureDescriptor* t;
   const TextureJob* job;
+  TexelTrace* trace = nullptr;
 
   bool raw() const {
     return t->format == TexelFormat::u32 || t->format == TexelFormat::s32 ||
@@ -165,9 +172,10 @@ struct Sampler {
       return r;
     }
     const uint32_t element = texelBytes(t->format) * t->channels;
-    const uint8_t* p = bytesAt(l.address + static_cast<uint64_t>(z) * l.slicePitch +
-                                   static_cast<uint64_t>(y) * l.pitch + static_cast<uint64_t>(x) * element,
-                               element, false);
+    const uint64_t at = l.address + static_cast<uint64_t>(z) * l.slicePitch + static_cast<uint64_t>(y) * l.pitch +
+                        static_cast<uint64_t>(x) * element;
+    if (trace && trace->n < std::size(trace->at)) trace->at[trace->n++] = at;
+    const uint8_t* p = bytesAt(at, element, false);
     for (unsigned c = 0; c < 4; ++c) {
       const bool there = c < t->channels;
       if (integers)
@@ -416,9 +424,26 @@ SONDE_DEVICE_CODE const TextureDescriptor* checked(WarpState* warp, uint64_t han
   return t;
 }
 
+// Lane by lane, with the place of every texel noted.
+SONDE_DEVICE_CODE void countedTexture(WarpState* warp, const TextureJob* job, const uint64_t* handles,
+                                      const uint32_t* words, uint32_t mask, uint32_t* out) {
+  TexelTrace trace;
+  for (uint32_t m = mask; m; m &= m - 1) {
+    const auto lane = static_cast<uint32_t>(__builtin_ctz(m));
+    const Sampler s{warp, lane, checked(warp, handles[lane], lane, false), job, &trace};
+    const Texel r = job->op == TextureOp::gather ? s.gather(words) : s.sample(words);
+    for (unsigned c = 0; c < 4; ++c) out[c * kLanes + lane] = r.u[c];
+  }
+  if (trace.n) countTexels(warp, trace.at, trace.n);
+}
+
 // out: four rows of 32 words.
 SONDE_DEVICE_CODE void texture(WarpState* warp, const TextureJob* job, const uint64_t* handles, const uint32_t* words,
                                uint32_t mask, uint32_t* out) {
+  if (job->counts) {
+    countedTexture(warp, job, handles, words, mask, out);
+    return;
+  }
   if (mask && job->op == TextureOp::sample) {
     const uint64_t handle = handles[__builtin_ctz(mask)];
     bool same = true;

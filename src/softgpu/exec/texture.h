@@ -51,7 +51,7 @@ uint64_t publishTexture(const TextureDescriptor& descriptor);  // 0: the table i
 // No kernel may still use it. false: no such texture.
 bool retireTexture(uint64_t handle);
 
-// An instruction, as the compiler describes it to the helper.
+// An instruction, as the compiler describes it to the helper (part of kAbiVersion).
 enum class TextureOp : uint8_t { sample, gather, load, store, query };
 enum class TextureShape : uint8_t { d1, d2, d3, layered1, layered2, cube, layeredCube };
 enum class TextureLod : uint8_t { none, level, gradient };
@@ -66,6 +66,7 @@ struct TextureJob {
   uint8_t integerCoordinates = 0;
   uint8_t component = 0;                   // gather
   uint8_t elementBytes = 4, elements = 4;  // load, store
+  bool counts = false;                     // sample, gather: counting variant with memory requests
 };
 
 // Rows of 32 lanes in the buffer of inputs, in 32-bit words: four coordinates,

@@ -11,7 +11,7 @@
 
 namespace sonde::softgpu::exec {
 
-inline constexpr uint32_t kAbiVersion = 5;
+inline constexpr uint32_t kAbiVersion = 6;
 inline constexpr uint32_t kLanes = 32;
 
 struct Cta;

@@ -151,6 +151,7 @@ void FunctionCodegen::emitSample(const Instruction& in) {
   job.op = in.op == Opcode::tld4 ? TextureOp::gather : TextureOp::sample;
   job.shape = shapeOf(in);
   job.integerCoordinates = !ptx::isFloat(in.type(1));
+  job.counts = countingMemory();
   job.component = in.has(Mod::g) ? 1 : in.has(Mod::b) ? 2 : in.has(Mod::a) ? 3 : 0;
   markPosition(in);
   Value* handles = textureHandles(where.elements[0]);
