@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies and sets of linear memory, one- and two-dimensional, and symbols.
+#include <algorithm>
+
 #include "softgpu/runtime/impl.h"
 
 namespace sonde::cudart::impl {
@@ -191,6 +193,45 @@ cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t 
   plan.WidthInBytes = width;
   plan.Height = height;
   return run2D(plan);
+}
+
+// Bytes of rows on end, on both sides.
+cudaError_t cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src,
+                                   size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) {
+  if (!dst || !src) return cudaErrorInvalidResourceHandle;
+  if (!validKind(kind)) return cudaErrorInvalidMemcpyDirection;
+  SONDE_TRY(ensureContext());
+  CUDA_ARRAY3D_DESCRIPTOR from{}, to{};
+  size_t element = 0, width = 0, targetWidth = 0;
+  SONDE_TRY(SONDE_CU(cuArray3DGetDescriptor, &from, driverArray(src)));
+  SONDE_TRY(arrayElementSize(driverArray(src), &element));
+  width = from.Width * element;
+  SONDE_TRY(SONDE_CU(cuArray3DGetDescriptor, &to, driverArray(dst)));
+  SONDE_TRY(arrayElementSize(driverArray(dst), &element));
+  targetWidth = to.Width * element;
+  auto fits = [count](size_t x, size_t y, size_t rowBytes, size_t rows) {
+    return x <= rowBytes && y < rows && count <= (rows - y) * rowBytes - x;
+  };
+  if (!fits(wOffsetSrc, hOffsetSrc, width, from.Height ? from.Height : 1) ||
+      !fits(wOffsetDst, hOffsetDst, targetWidth, to.Height ? to.Height : 1))
+    return cudaErrorInvalidValue;
+  for (size_t left = count; left > 0;) {
+    const size_t part = std::min({left, width - wOffsetSrc, targetWidth - wOffsetDst});
+    if (part > 0)
+      SONDE_TRY(
+          impl::cudaMemcpy2DArrayToArray(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, part, 1, kind));
+    left -= part;
+    auto advance = [part](size_t& x, size_t& y, size_t rowBytes) {
+      x += part;
+      if (x == rowBytes) {
+        x = 0;
+        y++;
+      }
+    };
+    advance(wOffsetSrc, hOffsetSrc, width);
+    advance(wOffsetDst, hOffsetDst, targetWidth);
+  }
+  return cudaSuccess;
 }
 
 // ------------------------------------------------- bytes of rows on end

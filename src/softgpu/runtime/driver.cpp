@@ -50,12 +50,15 @@ void* lookup(Loaded& driver, const char* name, const char* exportedName, bool pe
 #define SONDE_TEXT_(name) #name
 #define SONDE_TEXT(name) SONDE_TEXT_(name)
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 void fill(Loaded& driver, DriverTable& table, bool perThread) {
 #define SONDE_DRIVER_FN(name) \
   table.name##_ = reinterpret_cast<decltype(&::name)>(lookup(driver, #name, SONDE_TEXT(name), perThread));
 #include "softgpu/runtime/driver_functions.def"
 #undef SONDE_DRIVER_FN
 }
+#pragma GCC diagnostic pop
 
 void load(Loaded& driver) {
   driver.library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);

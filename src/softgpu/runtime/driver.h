@@ -14,11 +14,14 @@ namespace sonde::cudart {
 
 // One pointer per driver function, named with a trailing underscore; NULL where
 // the driver has no such function.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // behind functions of the runtime that are deprecated too
 struct DriverTable {
 #define SONDE_DRIVER_FN(name) decltype(&::name) name##_ = nullptr;
 #include "softgpu/runtime/driver_functions.def"
 #undef SONDE_DRIVER_FN
 };
+#pragma GCC diagnostic pop
 
 // Loads the driver and initialises it, once per process; the same answer from
 // then on. cudaErrorInsufficientDriver: no usable libcuda.so.1.

@@ -4,7 +4,9 @@
 
 namespace sonde::cudart::impl {
 cudaError_t cudaArrayGetInfo(struct cudaChannelFormatDesc * desc, struct cudaExtent * extent, unsigned int * flags, cudaArray_t array);
+cudaError_t cudaArrayGetMemoryRequirements(struct cudaArrayMemoryRequirements * memoryRequirements, cudaArray_t array, int device);
 cudaError_t cudaArrayGetPlane(cudaArray_t * pPlaneArray, cudaArray_t hArray, unsigned int planeIdx);
+cudaError_t cudaArrayGetSparseProperties(struct cudaArraySparseProperties * sparseProperties, cudaArray_t array);
 cudaError_t cudaChooseDevice(int * device, const struct cudaDeviceProp * prop);
 cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t * pSurfObject, const struct cudaResourceDesc * pResDesc);
 cudaError_t cudaCreateTextureObject(cudaTextureObject_t * pTexObject, const struct cudaResourceDesc * pResDesc, const struct cudaTextureDesc * pTexDesc, const struct cudaResourceViewDesc * pResViewDesc);
@@ -20,10 +22,13 @@ cudaError_t cudaDeviceGetByPCIBusId(int * device, const char * pciBusId);
 cudaError_t cudaDeviceGetCacheConfig(enum cudaFuncCache * pCacheConfig);
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t * memPool, int device);
 cudaError_t cudaDeviceGetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attr, void * value);
+cudaError_t cudaDeviceGetHostAtomicCapabilities(unsigned int * capabilities, const enum cudaAtomicOperation * operations, unsigned int count, int device);
 cudaError_t cudaDeviceGetLimit(size_t * pValue, enum cudaLimit limit);
 cudaError_t cudaDeviceGetMemPool(cudaMemPool_t * memPool, int device);
+cudaError_t cudaDeviceGetP2PAtomicCapabilities(unsigned int * capabilities, const enum cudaAtomicOperation * operations, unsigned int count, int srcDevice, int dstDevice);
 cudaError_t cudaDeviceGetP2PAttribute(int * value, enum cudaDeviceP2PAttr attr, int srcDevice, int dstDevice);
 cudaError_t cudaDeviceGetPCIBusId(char * pciBusId, int len, int device);
+cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig * pConfig);
 cudaError_t cudaDeviceGetStreamPriorityRange(int * leastPriority, int * greatestPriority);
 cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t * maxWidthInElements, const struct cudaChannelFormatDesc * fmtDesc, int device);
 cudaError_t cudaDeviceGraphMemTrim(int device);
@@ -32,6 +37,7 @@ cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache cacheConfig);
 cudaError_t cudaDeviceSetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attr, void * value);
 cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value);
 cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t memPool);
+cudaError_t cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config);
 cudaError_t cudaDeviceSynchronize(void);
 cudaError_t cudaDriverGetVersion(int * driverVersion);
 cudaError_t cudaEventCreate(cudaEvent_t * event);
@@ -52,6 +58,7 @@ cudaError_t cudaFuncGetName(const char ** name, const void * func);
 cudaError_t cudaFuncGetParamInfo(const void * func, size_t paramIndex, size_t * paramOffset, size_t * paramSize);
 cudaError_t cudaFuncSetAttribute(const void * func, enum cudaFuncAttribute attr, int value);
 cudaError_t cudaFuncSetCacheConfig(const void * func, enum cudaFuncCache cacheConfig);
+cudaError_t cudaFuncSetSharedMemConfig(const void * func, enum cudaSharedMemConfig config);
 cudaError_t cudaGetChannelDesc(struct cudaChannelFormatDesc * desc, cudaArray_const_t array);
 cudaError_t cudaGetDevice(int * device);
 cudaError_t cudaGetDeviceCount(int * count);
@@ -62,8 +69,12 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char * symbol, void ** funcPt
 cudaError_t cudaGetFuncBySymbol(cudaFunction_t * functionPtr, const void * symbolPtr);
 cudaError_t cudaGetKernel(cudaKernel_t * kernelPtr, const void * entryFuncAddr);
 cudaError_t cudaGetMipmappedArrayLevel(cudaArray_t * levelArray, cudaMipmappedArray_const_t mipmappedArray, unsigned int level);
+cudaError_t cudaGetSurfaceObjectResourceDesc(struct cudaResourceDesc * pResDesc, cudaSurfaceObject_t surfObject);
 cudaError_t cudaGetSymbolAddress(void ** devPtr, const void * symbol);
 cudaError_t cudaGetSymbolSize(size_t * size, const void * symbol);
+cudaError_t cudaGetTextureObjectResourceDesc(struct cudaResourceDesc * pResDesc, cudaTextureObject_t texObject);
+cudaError_t cudaGetTextureObjectResourceViewDesc(struct cudaResourceViewDesc * pResViewDesc, cudaTextureObject_t texObject);
+cudaError_t cudaGetTextureObjectTextureDesc(struct cudaTextureDesc * pTexDesc, cudaTextureObject_t texObject);
 cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, cudaGraph_t childGraph);
 cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t * from, const cudaGraphNode_t * to, const cudaGraphEdgeData * edgeData, size_t numDependencies);
 cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies);
@@ -99,6 +110,8 @@ cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraph
 cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const struct cudaKernelNodeParams * pNodeParams);
 cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const struct cudaMemcpy3DParms * pNodeParams);
 cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, void * dst, const void * src, size_t count, enum cudaMemcpyKind kind);
+cudaError_t cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, void * dst, const void * symbol, size_t count, size_t offset, enum cudaMemcpyKind kind);
+cudaError_t cudaGraphExecMemcpyNodeSetParamsToSymbol(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const void * symbol, const void * src, size_t count, size_t offset, enum cudaMemcpyKind kind);
 cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const struct cudaMemsetParams * pNodeParams);
 cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t graphExec, cudaGraphNode_t node, struct cudaGraphNodeParams * nodeParams);
 cudaError_t cudaGraphExecUpdate(cudaGraphExec_t hGraphExec, cudaGraph_t hGraph, cudaGraphExecUpdateResultInfo * resultInfo);
@@ -110,11 +123,19 @@ cudaError_t cudaGraphHostNodeSetParams(cudaGraphNode_t node, const struct cudaHo
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t * pGraphExec, cudaGraph_t graph, unsigned long long flags);
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t * pGraphExec, cudaGraph_t graph, unsigned long long flags);
 cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t * pGraphExec, cudaGraph_t graph, cudaGraphInstantiateParams * instantiateParams);
+cudaError_t cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t hDst, cudaGraphNode_t hSrc);
+cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t hNode, cudaKernelNodeAttrID attr, cudaKernelNodeAttrValue * value_out);
+cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node, struct cudaKernelNodeParams * pNodeParams);
+cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t hNode, cudaKernelNodeAttrID attr, const cudaKernelNodeAttrValue * value);
 cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node, const struct cudaKernelNodeParams * pNodeParams);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream);
+cudaError_t cudaGraphMemAllocNodeGetParams(cudaGraphNode_t node, struct cudaMemAllocNodeParams * params_out);
 cudaError_t cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node, void * dptr_out);
+cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node, struct cudaMemcpy3DParms * pNodeParams);
 cudaError_t cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node, const struct cudaMemcpy3DParms * pNodeParams);
 cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void * dst, const void * src, size_t count, enum cudaMemcpyKind kind);
+cudaError_t cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t node, void * dst, const void * symbol, size_t count, size_t offset, enum cudaMemcpyKind kind);
+cudaError_t cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t node, const void * symbol, const void * src, size_t count, size_t offset, enum cudaMemcpyKind kind);
 cudaError_t cudaGraphMemsetNodeGetParams(cudaGraphNode_t node, struct cudaMemsetParams * pNodeParams);
 cudaError_t cudaGraphMemsetNodeSetParams(cudaGraphNode_t node, const struct cudaMemsetParams * pNodeParams);
 cudaError_t cudaGraphNodeFindInClone(cudaGraphNode_t * pNode, cudaGraphNode_t originalNode, cudaGraph_t clonedGraph);
@@ -153,6 +174,11 @@ cudaError_t cudaLibraryGetUnifiedFunction(void ** fptr, cudaLibrary_t library, c
 cudaError_t cudaLibraryLoadData(cudaLibrary_t * library, const void * code, enum cudaJitOption * jitOptions, void ** jitOptionsValues, unsigned int numJitOptions, enum cudaLibraryOption * libraryOptions, void ** libraryOptionValues, unsigned int numLibraryOptions);
 cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t * library, const char * fileName, enum cudaJitOption * jitOptions, void ** jitOptionsValues, unsigned int numJitOptions, enum cudaLibraryOption * libraryOptions, void ** libraryOptionValues, unsigned int numLibraryOptions);
 cudaError_t cudaLibraryUnload(cudaLibrary_t library);
+cudaError_t cudaLogsCurrent(cudaLogIterator * iterator_out, unsigned int flags);
+cudaError_t cudaLogsDumpToFile(cudaLogIterator * iterator, const char * pathToFile, unsigned int flags);
+cudaError_t cudaLogsDumpToMemory(cudaLogIterator * iterator, char * buffer, size_t * size, unsigned int flags);
+cudaError_t cudaLogsRegisterCallback(cudaLogsCallback_t callbackFunc, void * userData, cudaLogsCallbackHandle * callback_out);
+cudaError_t cudaLogsUnregisterCallback(cudaLogsCallbackHandle callback);
 cudaError_t cudaMalloc(void ** devPtr, size_t size);
 cudaError_t cudaMalloc3D(struct cudaPitchedPtr * pitchedDevPtr, struct cudaExtent extent);
 cudaError_t cudaMalloc3DArray(cudaArray_t * array, const struct cudaChannelFormatDesc * desc, struct cudaExtent extent, unsigned int flags);
@@ -164,7 +190,11 @@ cudaError_t cudaMallocManaged(void ** devPtr, size_t size, unsigned int flags);
 cudaError_t cudaMallocMipmappedArray(cudaMipmappedArray_t * mipmappedArray, const struct cudaChannelFormatDesc * desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags);
 cudaError_t cudaMallocPitch(void ** devPtr, size_t * pitch, size_t width, size_t height);
 cudaError_t cudaMemAdvise(const void * devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location);
+cudaError_t cudaMemDiscardAndPrefetchBatchAsync(void ** dptrs, size_t * sizes, size_t count, struct cudaMemLocation * prefetchLocs, size_t * prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, cudaStream_t stream);
+cudaError_t cudaMemDiscardBatchAsync(void ** dptrs, size_t * sizes, size_t count, unsigned long long flags, cudaStream_t stream);
+cudaError_t cudaMemGetDefaultMemPool(cudaMemPool_t * memPool, struct cudaMemLocation * location, enum cudaMemAllocationType type);
 cudaError_t cudaMemGetInfo(size_t * free, size_t * total);
+cudaError_t cudaMemGetMemPool(cudaMemPool_t * memPool, struct cudaMemLocation * location, enum cudaMemAllocationType type);
 cudaError_t cudaMemPoolCreate(cudaMemPool_t * memPool, const struct cudaMemPoolProps * poolProps);
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t memPool);
 cudaError_t cudaMemPoolExportPointer(struct cudaMemPoolPtrExportData * exportData, void * ptr);
@@ -177,8 +207,10 @@ cudaError_t cudaMemPoolSetAccess(cudaMemPool_t memPool, const struct cudaMemAcce
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t memPool, enum cudaMemPoolAttr attr, void * value);
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep);
 cudaError_t cudaMemPrefetchAsync(const void * devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream);
+cudaError_t cudaMemPrefetchBatchAsync(void ** dptrs, size_t * sizes, size_t count, struct cudaMemLocation * prefetchLocs, size_t * prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, cudaStream_t stream);
 cudaError_t cudaMemRangeGetAttribute(void * data, size_t dataSize, enum cudaMemRangeAttribute attribute, const void * devPtr, size_t count);
 cudaError_t cudaMemRangeGetAttributes(void ** data, size_t * dataSizes, enum cudaMemRangeAttribute * attributes, size_t numAttributes, const void * devPtr, size_t count);
+cudaError_t cudaMemSetMemPool(struct cudaMemLocation * location, enum cudaMemAllocationType type, cudaMemPool_t memPool);
 cudaError_t cudaMemcpy(void * dst, const void * src, size_t count, enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpy2D(void * dst, size_t dpitch, const void * src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind);
@@ -189,9 +221,12 @@ cudaError_t cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset,
 cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void * src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms * p);
 cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms * p, cudaStream_t stream);
+cudaError_t cudaMemcpy3DBatchAsync(size_t numOps, struct cudaMemcpy3DBatchOp * opList, unsigned long long flags, cudaStream_t stream);
 cudaError_t cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms * p);
 cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms * p, cudaStream_t stream);
+cudaError_t cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync(void * dst, const void * src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemcpyBatchAsync(void * const * dsts, const void * const * srcs, const size_t * sizes, size_t count, struct cudaMemcpyAttributes * attrs, size_t * attrsIdxs, size_t numAttrs, cudaStream_t stream);
 cudaError_t cudaMemcpyFromArray(void * dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpyFromArrayAsync(void * dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t cudaMemcpyFromSymbol(void * dst, const void * symbol, size_t count, size_t offset, enum cudaMemcpyKind kind);
@@ -208,9 +243,13 @@ cudaError_t cudaMemset2DAsync(void * devPtr, size_t pitch, int value, size_t wid
 cudaError_t cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent);
 cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void * devPtr, int value, size_t count, cudaStream_t stream);
+cudaError_t cudaMipmappedArrayGetMemoryRequirements(struct cudaArrayMemoryRequirements * memoryRequirements, cudaMipmappedArray_t mipmap, int device);
+cudaError_t cudaMipmappedArrayGetSparseProperties(struct cudaArraySparseProperties * sparseProperties, cudaMipmappedArray_t mipmap);
 cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t * dynamicSmemSize, const void * func, int numBlocks, int blockSize);
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int * numBlocks, const void * func, int blockSize, size_t dynamicSMemSize);
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int * numBlocks, const void * func, int blockSize, size_t dynamicSMemSize, unsigned int flags);
+cudaError_t cudaOccupancyMaxActiveClusters(int * numClusters, const void * func, const cudaLaunchConfig_t * launchConfig);
+cudaError_t cudaOccupancyMaxPotentialClusterSize(int * clusterSize, const void * func, const cudaLaunchConfig_t * launchConfig);
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes * attributes, const void * ptr);
 cudaError_t cudaProfilerStart(void);
 cudaError_t cudaProfilerStop(void);
@@ -255,7 +294,7 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaArrayGetInfo(struct cudaChannelFor
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaArrayGetMemoryRequirements(struct cudaArrayMemoryRequirements * memoryRequirements, cudaArray_t array, int device) {
   struct { struct cudaArrayMemoryRequirements * memoryRequirements; cudaArray_t array; int device; } params = {memoryRequirements, array, device};
-  return call(428, "cudaArrayGetMemoryRequirements", &params, [&] { return notSupported("cudaArrayGetMemoryRequirements"); });
+  return call(428, "cudaArrayGetMemoryRequirements", &params, [&] { return impl::cudaArrayGetMemoryRequirements(memoryRequirements, array, device); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaArrayGetPlane(cudaArray_t * pPlaneArray, cudaArray_t hArray, unsigned int planeIdx) {
@@ -265,7 +304,7 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaArrayGetPlane(cudaArray_t * pPlane
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaArrayGetSparseProperties(struct cudaArraySparseProperties * sparseProperties, cudaArray_t array) {
   struct { struct cudaArraySparseProperties * sparseProperties; cudaArray_t array; } params = {sparseProperties, array};
-  return call(359, "cudaArrayGetSparseProperties", &params, [&] { return notSupported("cudaArrayGetSparseProperties"); });
+  return call(359, "cudaArrayGetSparseProperties", &params, [&] { return impl::cudaArrayGetSparseProperties(sparseProperties, array); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaChooseDevice(int * device, const struct cudaDeviceProp * prop) {
@@ -354,7 +393,7 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaDeviceGetGraphMemAttribute(int dev
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaDeviceGetHostAtomicCapabilities(unsigned int * capabilities, const enum cudaAtomicOperation * operations, unsigned int count, int device) {
   struct { unsigned int * capabilities; const enum cudaAtomicOperation * operations; unsigned int count; int device; } params = {capabilities, operations, count, device};
-  return call(521, "cudaDeviceGetHostAtomicCapabilities", &params, [&] { return notSupported("cudaDeviceGetHostAtomicCapabilities"); });
+  return call(521, "cudaDeviceGetHostAtomicCapabilities", &params, [&] { return impl::cudaDeviceGetHostAtomicCapabilities(capabilities, operations, count, device); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaDeviceGetLimit(size_t * pValue, enum cudaLimit limit) {
@@ -374,7 +413,7 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaDeviceGetNvSciSyncAttributes(void 
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaDeviceGetP2PAtomicCapabilities(unsigned int * capabilities, const enum cudaAtomicOperation * operations, unsigned int count, int srcDevice, int dstDevice) {
   struct { unsigned int * capabilities; const enum cudaAtomicOperation * operations; unsigned int count; int srcDevice; int dstDevice; } params = {capabilities, operations, count, srcDevice, dstDevice};
-  return call(522, "cudaDeviceGetP2PAtomicCapabilities", &params, [&] { return notSupported("cudaDeviceGetP2PAtomicCapabilities"); });
+  return call(522, "cudaDeviceGetP2PAtomicCapabilities", &params, [&] { return impl::cudaDeviceGetP2PAtomicCapabilities(capabilities, operations, count, srcDevice, dstDevice); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaDeviceGetP2PAttribute(int * value, enum cudaDeviceP2PAttr attr, int srcDevice, int dstDevice) {
@@ -389,7 +428,7 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaDeviceGetPCIBusId(char * pciBusId,
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig * pConfig) {
   struct { enum cudaSharedMemConfig * pConfig; } params = {pConfig};
-  return call(183, "cudaDeviceGetSharedMemConfig", &params, [&] { return notSupported("cudaDeviceGetSharedMemConfig"); });
+  return call(183, "cudaDeviceGetSharedMemConfig", &params, [&] { return impl::cudaDeviceGetSharedMemConfig(pConfig); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaDeviceGetStreamPriorityRange(int * leastPriority, int * greatestPriority) {
@@ -438,7 +477,7 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaDeviceSetMemPool(int device, cudaM
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config) {
   struct { enum cudaSharedMemConfig config; } params = {config};
-  return call(184, "cudaDeviceSetSharedMemConfig", &params, [&] { return notSupported("cudaDeviceSetSharedMemConfig"); });
+  return call(184, "cudaDeviceSetSharedMemConfig", &params, [&] { return impl::cudaDeviceSetSharedMemConfig(config); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaDeviceSynchronize(void) {
@@ -615,7 +654,7 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaFuncSetCacheConfig(const void * fu
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaFuncSetSharedMemConfig(const void * func, enum cudaSharedMemConfig config) {
   struct { const void * func; enum cudaSharedMemConfig config; } params = {func, config};
-  return call(182, "cudaFuncSetSharedMemConfig", &params, [&] { return notSupported("cudaFuncSetSharedMemConfig"); });
+  return call(182, "cudaFuncSetSharedMemConfig", &params, [&] { return impl::cudaFuncSetSharedMemConfig(func, config); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGLGetDevices(void) {
@@ -722,7 +761,7 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGetMipmappedArrayLevel(cudaArray_t
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGetSurfaceObjectResourceDesc(struct cudaResourceDesc * pResDesc, cudaSurfaceObject_t surfObject) {
   struct { struct cudaResourceDesc * pResDesc; cudaSurfaceObject_t surfObject; } params = {pResDesc, surfObject};
-  return call(191, "cudaGetSurfaceObjectResourceDesc", &params, [&] { return notSupported("cudaGetSurfaceObjectResourceDesc"); });
+  return call(191, "cudaGetSurfaceObjectResourceDesc", &params, [&] { return impl::cudaGetSurfaceObjectResourceDesc(pResDesc, surfObject); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGetSymbolAddress(void ** devPtr, const void * symbol) {
@@ -737,17 +776,17 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGetSymbolSize(size_t * size, const
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGetTextureObjectResourceDesc(struct cudaResourceDesc * pResDesc, cudaTextureObject_t texObject) {
   struct { struct cudaResourceDesc * pResDesc; cudaTextureObject_t texObject; } params = {pResDesc, texObject};
-  return call(187, "cudaGetTextureObjectResourceDesc", &params, [&] { return notSupported("cudaGetTextureObjectResourceDesc"); });
+  return call(187, "cudaGetTextureObjectResourceDesc", &params, [&] { return impl::cudaGetTextureObjectResourceDesc(pResDesc, texObject); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGetTextureObjectResourceViewDesc(struct cudaResourceViewDesc * pResViewDesc, cudaTextureObject_t texObject) {
   struct { struct cudaResourceViewDesc * pResViewDesc; cudaTextureObject_t texObject; } params = {pResViewDesc, texObject};
-  return call(199, "cudaGetTextureObjectResourceViewDesc", &params, [&] { return notSupported("cudaGetTextureObjectResourceViewDesc"); });
+  return call(199, "cudaGetTextureObjectResourceViewDesc", &params, [&] { return impl::cudaGetTextureObjectResourceViewDesc(pResViewDesc, texObject); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGetTextureObjectTextureDesc(struct cudaTextureDesc * pTexDesc, cudaTextureObject_t texObject) {
   struct { struct cudaTextureDesc * pTexDesc; cudaTextureObject_t texObject; } params = {pTexDesc, texObject};
-  return call(188, "cudaGetTextureObjectTextureDesc", &params, [&] { return notSupported("cudaGetTextureObjectTextureDesc"); });
+  return call(188, "cudaGetTextureObjectTextureDesc", &params, [&] { return impl::cudaGetTextureObjectTextureDesc(pTexDesc, texObject); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphAddChildGraphNode(cudaGraphNode_t * pGraphNode, cudaGraph_t graph, const cudaGraphNode_t * pDependencies, size_t numDependencies, cudaGraph_t childGraph) {
@@ -947,12 +986,12 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphExecMemcpyNodeSetParams1D(cud
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, void * dst, const void * symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) {
   struct { cudaGraphExec_t hGraphExec; cudaGraphNode_t node; void * dst; const void * symbol; size_t count; size_t offset; enum cudaMemcpyKind kind; } params = {hGraphExec, node, dst, symbol, count, offset, kind};
-  return call(357, "cudaGraphExecMemcpyNodeSetParamsFromSymbol", &params, [&] { return notSupported("cudaGraphExecMemcpyNodeSetParamsFromSymbol"); });
+  return call(357, "cudaGraphExecMemcpyNodeSetParamsFromSymbol", &params, [&] { return impl::cudaGraphExecMemcpyNodeSetParamsFromSymbol(hGraphExec, node, dst, symbol, count, offset, kind); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphExecMemcpyNodeSetParamsToSymbol(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const void * symbol, const void * src, size_t count, size_t offset, enum cudaMemcpyKind kind) {
   struct { cudaGraphExec_t hGraphExec; cudaGraphNode_t node; const void * symbol; const void * src; size_t count; size_t offset; enum cudaMemcpyKind kind; } params = {hGraphExec, node, symbol, src, count, offset, kind};
-  return call(356, "cudaGraphExecMemcpyNodeSetParamsToSymbol", &params, [&] { return notSupported("cudaGraphExecMemcpyNodeSetParamsToSymbol"); });
+  return call(356, "cudaGraphExecMemcpyNodeSetParamsToSymbol", &params, [&] { return impl::cudaGraphExecMemcpyNodeSetParamsToSymbol(hGraphExec, node, symbol, src, count, offset, kind); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const struct cudaMemsetParams * pNodeParams) {
@@ -1038,22 +1077,22 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphInstantiateWithParams_ptsz(cu
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t hDst, cudaGraphNode_t hSrc) {
   struct { cudaGraphNode_t hDst; cudaGraphNode_t hSrc; } params = {hDst, hSrc};
-  return call(338, "cudaGraphKernelNodeCopyAttributes", &params, [&] { return notSupported("cudaGraphKernelNodeCopyAttributes"); });
+  return call(338, "cudaGraphKernelNodeCopyAttributes", &params, [&] { return impl::cudaGraphKernelNodeCopyAttributes(hDst, hSrc); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphKernelNodeGetAttribute(cudaGraphNode_t hNode, cudaKernelNodeAttrID attr, cudaKernelNodeAttrValue * value_out) {
   struct { cudaGraphNode_t hNode; cudaKernelNodeAttrID attr; cudaKernelNodeAttrValue * value_out; } params = {hNode, attr, value_out};
-  return call(339, "cudaGraphKernelNodeGetAttribute", &params, [&] { return notSupported("cudaGraphKernelNodeGetAttribute"); });
+  return call(339, "cudaGraphKernelNodeGetAttribute", &params, [&] { return impl::cudaGraphKernelNodeGetAttribute(hNode, attr, value_out); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphKernelNodeGetParams(cudaGraphNode_t node, struct cudaKernelNodeParams * pNodeParams) {
   struct { cudaGraphNode_t node; struct cudaKernelNodeParams * pNodeParams; } params = {node, pNodeParams};
-  return call(287, "cudaGraphKernelNodeGetParams", &params, [&] { return notSupported("cudaGraphKernelNodeGetParams"); });
+  return call(287, "cudaGraphKernelNodeGetParams", &params, [&] { return impl::cudaGraphKernelNodeGetParams(node, pNodeParams); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphKernelNodeSetAttribute(cudaGraphNode_t hNode, cudaKernelNodeAttrID attr, const cudaKernelNodeAttrValue * value) {
   struct { cudaGraphNode_t hNode; cudaKernelNodeAttrID attr; const cudaKernelNodeAttrValue * value; } params = {hNode, attr, value};
-  return call(340, "cudaGraphKernelNodeSetAttribute", &params, [&] { return notSupported("cudaGraphKernelNodeSetAttribute"); });
+  return call(340, "cudaGraphKernelNodeSetAttribute", &params, [&] { return impl::cudaGraphKernelNodeSetAttribute(hNode, attr, value); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphKernelNodeSetParams(cudaGraphNode_t node, const struct cudaKernelNodeParams * pNodeParams) {
@@ -1074,7 +1113,7 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphLaunch_ptsz(cudaGraphExec_t g
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphMemAllocNodeGetParams(cudaGraphNode_t node, struct cudaMemAllocNodeParams * params_out) {
   struct { cudaGraphNode_t node; struct cudaMemAllocNodeParams * params_out; } params = {node, params_out};
-  return call(420, "cudaGraphMemAllocNodeGetParams", &params, [&] { return notSupported("cudaGraphMemAllocNodeGetParams"); });
+  return call(420, "cudaGraphMemAllocNodeGetParams", &params, [&] { return impl::cudaGraphMemAllocNodeGetParams(node, params_out); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node, void * dptr_out) {
@@ -1084,7 +1123,7 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphMemFreeNodeGetParams(cudaGrap
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node, struct cudaMemcpy3DParms * pNodeParams) {
   struct { cudaGraphNode_t node; struct cudaMemcpy3DParms * pNodeParams; } params = {node, pNodeParams};
-  return call(291, "cudaGraphMemcpyNodeGetParams", &params, [&] { return notSupported("cudaGraphMemcpyNodeGetParams"); });
+  return call(291, "cudaGraphMemcpyNodeGetParams", &params, [&] { return impl::cudaGraphMemcpyNodeGetParams(node, pNodeParams); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node, const struct cudaMemcpy3DParms * pNodeParams) {
@@ -1099,12 +1138,12 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphMemcpyNodeSetParams1D(cudaGra
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t node, void * dst, const void * symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) {
   struct { cudaGraphNode_t node; void * dst; const void * symbol; size_t count; size_t offset; enum cudaMemcpyKind kind; } params = {node, dst, symbol, count, offset, kind};
-  return call(354, "cudaGraphMemcpyNodeSetParamsFromSymbol", &params, [&] { return notSupported("cudaGraphMemcpyNodeSetParamsFromSymbol"); });
+  return call(354, "cudaGraphMemcpyNodeSetParamsFromSymbol", &params, [&] { return impl::cudaGraphMemcpyNodeSetParamsFromSymbol(node, dst, symbol, count, offset, kind); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t node, const void * symbol, const void * src, size_t count, size_t offset, enum cudaMemcpyKind kind) {
   struct { cudaGraphNode_t node; const void * symbol; const void * src; size_t count; size_t offset; enum cudaMemcpyKind kind; } params = {node, symbol, src, count, offset, kind};
-  return call(353, "cudaGraphMemcpyNodeSetParamsToSymbol", &params, [&] { return notSupported("cudaGraphMemcpyNodeSetParamsToSymbol"); });
+  return call(353, "cudaGraphMemcpyNodeSetParamsToSymbol", &params, [&] { return impl::cudaGraphMemcpyNodeSetParamsToSymbol(node, symbol, src, count, offset, kind); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGraphMemsetNodeGetParams(cudaGraphNode_t node, struct cudaMemsetParams * pNodeParams) {
@@ -1398,27 +1437,27 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaLibraryUnload(cudaLibrary_t librar
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaLogsCurrent(cudaLogIterator * iterator_out, unsigned int flags) {
   struct { cudaLogIterator * iterator_out; unsigned int flags; } params = {iterator_out, flags};
-  return call(515, "cudaLogsCurrent", &params, [&] { return notSupported("cudaLogsCurrent"); });
+  return call(515, "cudaLogsCurrent", &params, [&] { return impl::cudaLogsCurrent(iterator_out, flags); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaLogsDumpToFile(cudaLogIterator * iterator, const char * pathToFile, unsigned int flags) {
   struct { cudaLogIterator * iterator; const char * pathToFile; unsigned int flags; } params = {iterator, pathToFile, flags};
-  return call(516, "cudaLogsDumpToFile", &params, [&] { return notSupported("cudaLogsDumpToFile"); });
+  return call(516, "cudaLogsDumpToFile", &params, [&] { return impl::cudaLogsDumpToFile(iterator, pathToFile, flags); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaLogsDumpToMemory(cudaLogIterator * iterator, char * buffer, size_t * size, unsigned int flags) {
   struct { cudaLogIterator * iterator; char * buffer; size_t * size; unsigned int flags; } params = {iterator, buffer, size, flags};
-  return call(517, "cudaLogsDumpToMemory", &params, [&] { return notSupported("cudaLogsDumpToMemory"); });
+  return call(517, "cudaLogsDumpToMemory", &params, [&] { return impl::cudaLogsDumpToMemory(iterator, buffer, size, flags); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaLogsRegisterCallback(cudaLogsCallback_t callbackFunc, void * userData, cudaLogsCallbackHandle * callback_out) {
   struct { cudaLogsCallback_t callbackFunc; void * userData; cudaLogsCallbackHandle * callback_out; } params = {callbackFunc, userData, callback_out};
-  return call(513, "cudaLogsRegisterCallback", &params, [&] { return notSupported("cudaLogsRegisterCallback"); });
+  return call(513, "cudaLogsRegisterCallback", &params, [&] { return impl::cudaLogsRegisterCallback(callbackFunc, userData, callback_out); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaLogsUnregisterCallback(cudaLogsCallbackHandle callback) {
   struct { cudaLogsCallbackHandle callback; } params = {callback};
-  return call(514, "cudaLogsUnregisterCallback", &params, [&] { return notSupported("cudaLogsUnregisterCallback"); });
+  return call(514, "cudaLogsUnregisterCallback", &params, [&] { return impl::cudaLogsUnregisterCallback(callback); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMalloc(void ** devPtr, size_t size) {
@@ -1490,29 +1529,29 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemAdvise(const void * devPtr, siz
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemDiscardAndPrefetchBatchAsync(void ** dptrs, size_t * sizes, size_t count, struct cudaMemLocation * prefetchLocs, size_t * prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, cudaStream_t stream) {
   struct { void ** dptrs; size_t * sizes; size_t count; struct cudaMemLocation * prefetchLocs; size_t * prefetchLocIdxs; size_t numPrefetchLocs; unsigned long long flags; cudaStream_t stream; } params = {dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, stream};
-  return call(491, "cudaMemDiscardAndPrefetchBatchAsync", &params, [&] { return notSupported("cudaMemDiscardAndPrefetchBatchAsync"); });
+  return call(491, "cudaMemDiscardAndPrefetchBatchAsync", &params, [&] { return impl::cudaMemDiscardAndPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, stream); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemDiscardAndPrefetchBatchAsync_ptsz(void ** dptrs, size_t * sizes, size_t count, struct cudaMemLocation * prefetchLocs, size_t * prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, cudaStream_t stream) {
   PerThreadDefaultStream perThread;
   struct { void ** dptrs; size_t * sizes; size_t count; struct cudaMemLocation * prefetchLocs; size_t * prefetchLocIdxs; size_t numPrefetchLocs; unsigned long long flags; cudaStream_t stream; } params = {dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, stream};
-  return call(492, "cudaMemDiscardAndPrefetchBatchAsync_ptsz", &params, [&] { return notSupported("cudaMemDiscardAndPrefetchBatchAsync_ptsz"); });
+  return call(492, "cudaMemDiscardAndPrefetchBatchAsync_ptsz", &params, [&] { return impl::cudaMemDiscardAndPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, stream); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemDiscardBatchAsync(void ** dptrs, size_t * sizes, size_t count, unsigned long long flags, cudaStream_t stream) {
   struct { void ** dptrs; size_t * sizes; size_t count; unsigned long long flags; cudaStream_t stream; } params = {dptrs, sizes, count, flags, stream};
-  return call(489, "cudaMemDiscardBatchAsync", &params, [&] { return notSupported("cudaMemDiscardBatchAsync"); });
+  return call(489, "cudaMemDiscardBatchAsync", &params, [&] { return impl::cudaMemDiscardBatchAsync(dptrs, sizes, count, flags, stream); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemDiscardBatchAsync_ptsz(void ** dptrs, size_t * sizes, size_t count, unsigned long long flags, cudaStream_t stream) {
   PerThreadDefaultStream perThread;
   struct { void ** dptrs; size_t * sizes; size_t count; unsigned long long flags; cudaStream_t stream; } params = {dptrs, sizes, count, flags, stream};
-  return call(490, "cudaMemDiscardBatchAsync_ptsz", &params, [&] { return notSupported("cudaMemDiscardBatchAsync_ptsz"); });
+  return call(490, "cudaMemDiscardBatchAsync_ptsz", &params, [&] { return impl::cudaMemDiscardBatchAsync(dptrs, sizes, count, flags, stream); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemGetDefaultMemPool(cudaMemPool_t * memPool, struct cudaMemLocation * location, enum cudaMemAllocationType type) {
   struct { cudaMemPool_t * memPool; struct cudaMemLocation * location; enum cudaMemAllocationType type; } params = {memPool, location, type};
-  return call(518, "cudaMemGetDefaultMemPool", &params, [&] { return notSupported("cudaMemGetDefaultMemPool"); });
+  return call(518, "cudaMemGetDefaultMemPool", &params, [&] { return impl::cudaMemGetDefaultMemPool(memPool, location, type); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemGetInfo(size_t * free, size_t * total) {
@@ -1522,7 +1561,7 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemGetInfo(size_t * free, size_t *
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemGetMemPool(cudaMemPool_t * memPool, struct cudaMemLocation * location, enum cudaMemAllocationType type) {
   struct { cudaMemPool_t * memPool; struct cudaMemLocation * location; enum cudaMemAllocationType type; } params = {memPool, location, type};
-  return call(519, "cudaMemGetMemPool", &params, [&] { return notSupported("cudaMemGetMemPool"); });
+  return call(519, "cudaMemGetMemPool", &params, [&] { return impl::cudaMemGetMemPool(memPool, location, type); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemPoolCreate(cudaMemPool_t * memPool, const struct cudaMemPoolProps * poolProps) {
@@ -1593,13 +1632,13 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemPrefetchAsync_ptsz(const void *
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemPrefetchBatchAsync(void ** dptrs, size_t * sizes, size_t count, struct cudaMemLocation * prefetchLocs, size_t * prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, cudaStream_t stream) {
   struct { void ** dptrs; size_t * sizes; size_t count; struct cudaMemLocation * prefetchLocs; size_t * prefetchLocIdxs; size_t numPrefetchLocs; unsigned long long flags; cudaStream_t stream; } params = {dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, stream};
-  return call(487, "cudaMemPrefetchBatchAsync", &params, [&] { return notSupported("cudaMemPrefetchBatchAsync"); });
+  return call(487, "cudaMemPrefetchBatchAsync", &params, [&] { return impl::cudaMemPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, stream); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemPrefetchBatchAsync_ptsz(void ** dptrs, size_t * sizes, size_t count, struct cudaMemLocation * prefetchLocs, size_t * prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, cudaStream_t stream) {
   PerThreadDefaultStream perThread;
   struct { void ** dptrs; size_t * sizes; size_t count; struct cudaMemLocation * prefetchLocs; size_t * prefetchLocIdxs; size_t numPrefetchLocs; unsigned long long flags; cudaStream_t stream; } params = {dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, stream};
-  return call(488, "cudaMemPrefetchBatchAsync_ptsz", &params, [&] { return notSupported("cudaMemPrefetchBatchAsync_ptsz"); });
+  return call(488, "cudaMemPrefetchBatchAsync_ptsz", &params, [&] { return impl::cudaMemPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, stream); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemRangeGetAttribute(void * data, size_t dataSize, enum cudaMemRangeAttribute attribute, const void * devPtr, size_t count) {
@@ -1614,7 +1653,7 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemRangeGetAttributes(void ** data
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemSetMemPool(struct cudaMemLocation * location, enum cudaMemAllocationType type, cudaMemPool_t memPool) {
   struct { struct cudaMemLocation * location; enum cudaMemAllocationType type; cudaMemPool_t memPool; } params = {location, type, memPool};
-  return call(520, "cudaMemSetMemPool", &params, [&] { return notSupported("cudaMemSetMemPool"); });
+  return call(520, "cudaMemSetMemPool", &params, [&] { return impl::cudaMemSetMemPool(location, type, memPool); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemcpy(void * dst, const void * src, size_t count, enum cudaMemcpyKind kind) {
@@ -1717,13 +1756,13 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemcpy3DAsync_ptsz(const struct cu
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemcpy3DBatchAsync(size_t numOps, struct cudaMemcpy3DBatchOp * opList, unsigned long long flags, cudaStream_t stream) {
   struct { size_t numOps; struct cudaMemcpy3DBatchOp * opList; unsigned long long flags; cudaStream_t stream; } params = {numOps, opList, flags, stream};
-  return call(511, "cudaMemcpy3DBatchAsync", &params, [&] { return notSupported("cudaMemcpy3DBatchAsync"); });
+  return call(511, "cudaMemcpy3DBatchAsync", &params, [&] { return impl::cudaMemcpy3DBatchAsync(numOps, opList, flags, stream); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemcpy3DBatchAsync_ptsz(size_t numOps, struct cudaMemcpy3DBatchOp * opList, unsigned long long flags, cudaStream_t stream) {
   PerThreadDefaultStream perThread;
   struct { size_t numOps; struct cudaMemcpy3DBatchOp * opList; unsigned long long flags; cudaStream_t stream; } params = {numOps, opList, flags, stream};
-  return call(512, "cudaMemcpy3DBatchAsync_ptsz", &params, [&] { return notSupported("cudaMemcpy3DBatchAsync_ptsz"); });
+  return call(512, "cudaMemcpy3DBatchAsync_ptsz", &params, [&] { return impl::cudaMemcpy3DBatchAsync(numOps, opList, flags, stream); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms * p) {
@@ -1756,13 +1795,13 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemcpy3D_ptds(const struct cudaMem
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) {
   struct { cudaArray_t dst; size_t wOffsetDst; size_t hOffsetDst; cudaArray_const_t src; size_t wOffsetSrc; size_t hOffsetSrc; size_t count; enum cudaMemcpyKind kind; } params = {dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind};
-  return call(37, "cudaMemcpyArrayToArray", &params, [&] { return notSupported("cudaMemcpyArrayToArray"); });
+  return call(37, "cudaMemcpyArrayToArray", &params, [&] { return impl::cudaMemcpyArrayToArray(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) {
   PerThreadDefaultStream perThread;
   struct { cudaArray_t dst; size_t wOffsetDst; size_t hOffsetDst; cudaArray_const_t src; size_t wOffsetSrc; size_t hOffsetSrc; size_t count; enum cudaMemcpyKind kind; } params = {dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind};
-  return call(221, "cudaMemcpyArrayToArray_ptds", &params, [&] { return notSupported("cudaMemcpyArrayToArray_ptds"); });
+  return call(221, "cudaMemcpyArrayToArray_ptds", &params, [&] { return impl::cudaMemcpyArrayToArray(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemcpyAsync(void * dst, const void * src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) {
@@ -1778,13 +1817,13 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemcpyAsync_ptsz(void * dst, const
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemcpyBatchAsync(void * const * dsts, const void * const * srcs, const size_t * sizes, size_t count, struct cudaMemcpyAttributes * attrs, size_t * attrsIdxs, size_t numAttrs, cudaStream_t stream) {
   struct { void * const * dsts; const void * const * srcs; const size_t * sizes; size_t count; struct cudaMemcpyAttributes * attrs; size_t * attrsIdxs; size_t numAttrs; cudaStream_t stream; } params = {dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, stream};
-  return call(509, "cudaMemcpyBatchAsync", &params, [&] { return notSupported("cudaMemcpyBatchAsync"); });
+  return call(509, "cudaMemcpyBatchAsync", &params, [&] { return impl::cudaMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, stream); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemcpyBatchAsync_ptsz(void * const * dsts, const void * const * srcs, const size_t * sizes, size_t count, struct cudaMemcpyAttributes * attrs, size_t * attrsIdxs, size_t numAttrs, cudaStream_t stream) {
   PerThreadDefaultStream perThread;
   struct { void * const * dsts; const void * const * srcs; const size_t * sizes; size_t count; struct cudaMemcpyAttributes * attrs; size_t * attrsIdxs; size_t numAttrs; cudaStream_t stream; } params = {dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, stream};
-  return call(510, "cudaMemcpyBatchAsync_ptsz", &params, [&] { return notSupported("cudaMemcpyBatchAsync_ptsz"); });
+  return call(510, "cudaMemcpyBatchAsync_ptsz", &params, [&] { return impl::cudaMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, stream); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemcpyFromArray(void * dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) {
@@ -1959,12 +1998,12 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMemset_ptds(void * devPtr, int val
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMipmappedArrayGetMemoryRequirements(struct cudaArrayMemoryRequirements * memoryRequirements, cudaMipmappedArray_t mipmap, int device) {
   struct { struct cudaArrayMemoryRequirements * memoryRequirements; cudaMipmappedArray_t mipmap; int device; } params = {memoryRequirements, mipmap, device};
-  return call(429, "cudaMipmappedArrayGetMemoryRequirements", &params, [&] { return notSupported("cudaMipmappedArrayGetMemoryRequirements"); });
+  return call(429, "cudaMipmappedArrayGetMemoryRequirements", &params, [&] { return impl::cudaMipmappedArrayGetMemoryRequirements(memoryRequirements, mipmap, device); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaMipmappedArrayGetSparseProperties(struct cudaArraySparseProperties * sparseProperties, cudaMipmappedArray_t mipmap) {
   struct { struct cudaArraySparseProperties * sparseProperties; cudaMipmappedArray_t mipmap; } params = {sparseProperties, mipmap};
-  return call(360, "cudaMipmappedArrayGetSparseProperties", &params, [&] { return notSupported("cudaMipmappedArrayGetSparseProperties"); });
+  return call(360, "cudaMipmappedArrayGetSparseProperties", &params, [&] { return impl::cudaMipmappedArrayGetSparseProperties(sparseProperties, mipmap); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaOccupancyAvailableDynamicSMemPerBlock(size_t * dynamicSmemSize, const void * func, int numBlocks, int blockSize) {
@@ -1984,12 +2023,12 @@ SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaOccupancyMaxActiveBlocksPerMultipr
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaOccupancyMaxActiveClusters(int * numClusters, const void * func, const cudaLaunchConfig_t * launchConfig) {
   struct { int * numClusters; const void * func; const cudaLaunchConfig_t * launchConfig; } params = {numClusters, func, launchConfig};
-  return call(433, "cudaOccupancyMaxActiveClusters", &params, [&] { return notSupported("cudaOccupancyMaxActiveClusters"); });
+  return call(433, "cudaOccupancyMaxActiveClusters", &params, [&] { return impl::cudaOccupancyMaxActiveClusters(numClusters, func, launchConfig); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaOccupancyMaxPotentialClusterSize(int * clusterSize, const void * func, const cudaLaunchConfig_t * launchConfig) {
   struct { int * clusterSize; const void * func; const cudaLaunchConfig_t * launchConfig; } params = {clusterSize, func, launchConfig};
-  return call(432, "cudaOccupancyMaxPotentialClusterSize", &params, [&] { return notSupported("cudaOccupancyMaxPotentialClusterSize"); });
+  return call(432, "cudaOccupancyMaxPotentialClusterSize", &params, [&] { return impl::cudaOccupancyMaxPotentialClusterSize(clusterSize, func, launchConfig); });
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaPointerGetAttributes(struct cudaPointerAttributes * attributes, const void * ptr) {

@@ -14,7 +14,7 @@
 namespace sonde::cudart {
 
 // For functions that are declared but not built; says so once per function on
-// stderr when SONDE_LOG is set.
+// stderr, unless SONDE_QUIET is set.
 cudaError_t notSupported(const char* function);
 
 // Is anybody listening to this callback id?

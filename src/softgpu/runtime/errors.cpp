@@ -2,6 +2,9 @@
 // Errors: the thread's last one, names and descriptions.
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
+#include <set>
+#include <string>
 
 #include "softgpu/runtime/impl.h"
 
@@ -29,8 +32,12 @@ const ErrorText* find(cudaError_t code) {
 }  // namespace
 
 cudaError_t notSupported(const char* function) {
-  if (std::getenv("SONDE_LOG"))
-    std::fprintf(stderr, "sonde: %s is not built yet and answers cudaErrorNotSupported\n", function);
+  static std::mutex mutex;
+  static std::set<std::string> said;
+  std::lock_guard lock(mutex);
+  const char* quiet = std::getenv("SONDE_QUIET");
+  if (said.insert(function).second && !(quiet && *quiet && *quiet != '0'))
+    std::fprintf(stderr, "sonde: %s is not supported\n", function);
   return cudaErrorNotSupported;
 }
 

@@ -105,7 +105,8 @@ def main():
     listing += "Written by src/softgpu/runtime/generate_entries.py. "
     listing += f"{len(rows) - len(missing)} of {len(rows)} functions are there (and "
     listing += f"{', '.join(sorted(BY_HAND))}, which are written by hand). The others answer "
-    listing += "`cudaErrorNotSupported`, and say so on stderr when SONDE_LOG is set.\n\n"
+    listing += "`cudaErrorNotSupported`, and say so once on stderr: graphics, EGL and VDPAU, memory and semaphores of "
+    listing += "other APIs, NvSciSync, notifications, and undocumented tables.\n\n"
     listing += "| Function | Since | There |\n|---|---|---|\n"
     listing += "".join(f"| {row['symbol']} | {row['since']} | {'no' if row['symbol'] in missing else 'yes'} |\n"
                        for row in rows)

@@ -2,7 +2,19 @@
 // Graphs: the handles are the driver's; node parameters are translated.
 #include "softgpu/runtime/impl.h"
 
-namespace sonde::cudart::impl {
+namespace sonde::cudart {
+
+cudaError_t symbolRange(const void* symbol, size_t count, size_t offset, void** address) {
+  SONDE_TRY(ensureContext());
+  CUdeviceptr base = 0;
+  size_t size = 0;
+  SONDE_TRY(registry().variable(symbol, &base, &size));
+  if (offset > size || count > size - offset) return cudaErrorInvalidValue;
+  *address = reinterpret_cast<void*>(base + offset);
+  return cudaSuccess;
+}
+
+namespace impl {
 namespace {
 
 cudaError_t toDriver(const cudaKernelNodeParams& from, CUDA_KERNEL_NODE_PARAMS* to) {
@@ -53,16 +65,6 @@ cudaMemcpy3DParms copy1D(void* dst, const void* src, size_t count, cudaMemcpyKin
 cudaError_t context(CUcontext* current) {
   SONDE_TRY(ensureContext());
   return SONDE_CU(cuCtxGetCurrent, current);
-}
-
-cudaError_t symbolRange(const void* symbol, size_t count, size_t offset, void** address) {
-  SONDE_TRY(ensureContext());
-  CUdeviceptr base = 0;
-  size_t size = 0;
-  SONDE_TRY(registry().variable(symbol, &base, &size));
-  if (offset > size || count > size - offset) return cudaErrorInvalidValue;
-  *address = reinterpret_cast<void*>(base + offset);
-  return cudaSuccess;
 }
 
 const CUgraphEdgeData* edges(const cudaGraphEdgeData* data) { return reinterpret_cast<const CUgraphEdgeData*>(data); }
@@ -486,4 +488,5 @@ cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t objec
   return SONDE_CU(cuGraphReleaseUserObject, graph, object, count);
 }
 
-}  // namespace sonde::cudart::impl
+}  // namespace impl
+}  // namespace sonde::cudart

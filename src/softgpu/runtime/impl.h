@@ -26,10 +26,21 @@ cudaError_t arrayElementSize(CUarray array, size_t* size);
 // A runtime 3D copy as the driver wants it.
 cudaError_t toDriverCopy(const cudaMemcpy3DParms& from, CUDA_MEMCPY3D* to);
 
+// The address of `count` bytes of a variable, from byte `offset` on.
+cudaError_t symbolRange(const void* symbol, size_t count, size_t offset, void** address);
+
 // A kernel from what the caller names it by; creates the context if need be.
 cudaError_t resolveKernel(const void* function, CUkernel* kernel);
 // Occupancy and launches accept a CUkernel in place of a CUfunction.
 inline CUfunction asFunction(CUkernel kernel) { return reinterpret_cast<CUfunction>(kernel); }
+
+// Used by other files than their own.
+namespace impl {
+cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void* dst, const void* src, size_t count,
+                                           enum cudaMemcpyKind kind);
+cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, void* dst,
+                                               const void* src, size_t count, enum cudaMemcpyKind kind);
+}  // namespace impl
 
 }  // namespace sonde::cudart
 

@@ -45,6 +45,27 @@ cudaError_t launchError(cudaError_t error, dim3 grid, dim3 block) {
   return error == cudaErrorInvalidValue && exceedsLimits(grid, block) ? cudaErrorInvalidConfiguration : error;
 }
 
+cudaError_t toDriver(const cudaLaunchConfig_t* config, const void* func, CUkernel* kernel, CUlaunchConfig* to) {
+  if (!config) return cudaErrorInvalidValue;
+  SONDE_TRY(resolveKernel(func, kernel));
+  SONDE_TRY(checkShape(config->gridDim, config->blockDim));
+  if (config->numAttrs > 0 && !config->attrs) return cudaErrorInvalidValue;
+  *to = {};
+  to->gridDimX = config->gridDim.x;
+  to->gridDimY = config->gridDim.y;
+  to->gridDimZ = config->gridDim.z;
+  to->blockDimX = config->blockDim.x;
+  to->blockDimY = config->blockDim.y;
+  to->blockDimZ = config->blockDim.z;
+  to->sharedMemBytes = static_cast<unsigned>(config->dynamicSmemBytes);
+  to->hStream = config->stream;
+  // The two attribute structures have one layout and the same identifiers.
+  static_assert(sizeof(cudaLaunchAttribute) == sizeof(CUlaunchAttribute));
+  to->attrs = reinterpret_cast<CUlaunchAttribute*>(config->attrs);
+  to->numAttrs = config->numAttrs;
+  return cudaSuccess;
+}
+
 }  // namespace
 
 namespace impl {
@@ -72,24 +93,9 @@ cudaError_t cudaLaunchCooperativeKernel(const void* func, dim3 gridDim, dim3 blo
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* func, void** args) {
-  if (!config) return cudaErrorInvalidValue;
   CUkernel kernel = nullptr;
-  SONDE_TRY(resolveKernel(func, &kernel));
-  SONDE_TRY(checkShape(config->gridDim, config->blockDim));
-  if (config->numAttrs > 0 && !config->attrs) return cudaErrorInvalidValue;
   CUlaunchConfig to{};
-  to.gridDimX = config->gridDim.x;
-  to.gridDimY = config->gridDim.y;
-  to.gridDimZ = config->gridDim.z;
-  to.blockDimX = config->blockDim.x;
-  to.blockDimY = config->blockDim.y;
-  to.blockDimZ = config->blockDim.z;
-  to.sharedMemBytes = static_cast<unsigned>(config->dynamicSmemBytes);
-  to.hStream = config->stream;
-  // The two attribute structures have one layout and the same identifiers.
-  static_assert(sizeof(cudaLaunchAttribute) == sizeof(CUlaunchAttribute));
-  to.attrs = reinterpret_cast<CUlaunchAttribute*>(config->attrs);
-  to.numAttrs = config->numAttrs;
+  SONDE_TRY(toDriver(config, func, &kernel, &to));
   return launchError(SONDE_CU(cuLaunchKernelEx, &to, asFunction(kernel), args, nullptr), config->gridDim,
                      config->blockDim);
 }
@@ -207,6 +213,23 @@ cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, c
   CUkernel kernel = nullptr;
   SONDE_TRY(resolveKernel(func, &kernel));
   return SONDE_CU(cuOccupancyAvailableDynamicSMemPerBlock, dynamicSmemSize, asFunction(kernel), numBlocks, blockSize);
+}
+
+cudaError_t cudaOccupancyMaxActiveClusters(int* numClusters, const void* func, const cudaLaunchConfig_t* launchConfig) {
+  if (!numClusters) return cudaErrorInvalidValue;
+  CUkernel kernel = nullptr;
+  CUlaunchConfig to{};
+  SONDE_TRY(toDriver(launchConfig, func, &kernel, &to));
+  return SONDE_CU(cuOccupancyMaxActiveClusters, numClusters, asFunction(kernel), &to);
+}
+
+cudaError_t cudaOccupancyMaxPotentialClusterSize(int* clusterSize, const void* func,
+                                                 const cudaLaunchConfig_t* launchConfig) {
+  if (!clusterSize) return cudaErrorInvalidValue;
+  CUkernel kernel = nullptr;
+  CUlaunchConfig to{};
+  SONDE_TRY(toDriver(launchConfig, func, &kernel, &to));
+  return SONDE_CU(cuOccupancyMaxPotentialClusterSize, clusterSize, asFunction(kernel), &to);
 }
 
 }  // namespace impl

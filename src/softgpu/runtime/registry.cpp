@@ -179,4 +179,20 @@ void Registry::forgetManaged() {
     if (!binary->managed.empty()) managedPending_.store(true, std::memory_order_release);
 }
 
+void* Registry::nameOf(CUfunction function, CUkernel kernel) {
+  std::vector<std::pair<const void*, CUkernel>> known;
+  {
+    std::shared_lock lock(mutex_);
+    for (const auto& [stub, entry] : kernels_)
+      if (CUkernel k = entry->kernel.load()) known.emplace_back(stub, k);
+    for (CUkernel k : handles_) known.emplace_back(k, k);
+  }
+  for (const auto& [name, k] : known) {
+    CUfunction f = nullptr;
+    if (k == kernel || (function && SONDE_CU(cuKernelGetFunction, &f, k) == cudaSuccess && f == function))
+      return const_cast<void*>(name);
+  }
+  return kernel ? static_cast<void*>(kernel) : function;
+}
+
 }  // namespace sonde::cudart

@@ -57,6 +57,8 @@ class Registry {
   cudaError_t kernel(const void* stub, CUkernel* kernel);
   // Mangled name for reports, without loading anything; NULL: unknown.
   const char* kernelName(const void* stub);
+  // What a program names this kernel by: its stub, else a handle that may stand in its place.
+  void* nameOf(CUfunction function, CUkernel kernel);
   // Lets `kernel` be passed wherever a stub may stand.
   void remember(CUkernel kernel);
   // Address and size of a __device__ or __constant__ variable in the current
