@@ -107,6 +107,37 @@ TEST_F(ToolsTest, EnterAndExitOfEnabledCallsOnly) {
   EXPECT_GT(seen_.entered[1].correlationId, call.correlationId);
 }
 
+TEST_F(ToolsTest, BatchesAndRefusalsAreCallsLikeOthers) {
+  constexpr uint32_t kMemcpyBatchV2 = 796, kMulticastCreate = 706;
+  platform_->setInterest(SONDE_INTEREST_MEMCPY);
+  enable(kMemcpyBatchV2);
+  enable(kMulticastCreate);
+  CUstream s;
+  CUdeviceptr p;
+  OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+  OK(cuMemAlloc(&p, 64));
+  CUdeviceptr dsts[] = {p, p + 16}, srcs[] = {p + 32, p + 48};
+  size_t sizes[] = {16, 8}, zero = 0;
+  CUmemcpyAttributes how{};
+  how.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+  OK(cuMemcpyBatchAsync(dsts, srcs, sizes, 2, &how, &zero, 1, s));
+  OK(cuStreamSynchronize(s));
+  FAILS(CUDA_ERROR_NOT_SUPPORTED, cuMulticastCreate(nullptr, nullptr));
+  ASSERT_EQ(seen_.calls, (std::vector<std::string>{"> cuMemcpyBatchAsync_v2", "< cuMemcpyBatchAsync_v2 0",
+                                                   "> cuMulticastCreate", "< cuMulticastCreate 801"}));
+  const SondeApiCall& call = seen_.entered[0];
+  EXPECT_EQ(call.cbid, kMemcpyBatchV2);
+  // One record a copy, all of the one call.
+  ASSERT_EQ(seen_.done.size(), 2u);
+  for (int i = 0; i < 2; i++) {
+    EXPECT_EQ(seen_.done[i].correlationId, call.correlationId);
+    EXPECT_EQ(seen_.done[i].bytes, sizes[i]);
+    EXPECT_EQ(seen_.done[i].copyKind, 8u);  // between device memories
+    EXPECT_EQ(seen_.done[i].isAsync, 1u);
+    EXPECT_EQ(seen_.done[i].copyCount, 1u);
+  }
+}
+
 TEST_F(ToolsTest, KernelWorkIsDescribed) {
   platform_->setInterest(SONDE_INTEREST_KERNEL | SONDE_INTEREST_MEMCPY | SONDE_INTEREST_MEMSET);
   enable(kLaunchKernel);

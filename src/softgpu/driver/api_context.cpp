@@ -6,6 +6,7 @@
 #include "platform/clock.h"
 #include "softgpu/driver/context.h"
 #include "softgpu/driver/driver.h"
+#include "softgpu/driver/green.h"
 #include "softgpu/driver/managed.h"
 #include "softgpu/driver/sync.h"
 #include "softgpu/driver/tools.h"
@@ -38,6 +39,11 @@ CUresult contextArgument(CUcontext handle, Ref<Context>& context) {
   return context->destroyed.load() ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_SUCCESS;
 }
 
+CUcontext handleOf(const StackedContext& entry) {
+  if (entry.green) return static_cast<CUcontext>(entry.green->handle());
+  return entry.context ? static_cast<CUcontext>(entry.context->handle()) : nullptr;
+}
+
 CUresult create(CUcontext* pctx, unsigned flags, CUdevice dev) {
   Device* device;
   if (const CUresult e = findDevice(dev, device)) return e;
@@ -45,7 +51,7 @@ CUresult create(CUcontext* pctx, unsigned flags, CUdevice dev) {
   Ref<Context> context;
   if (const CUresult e = createContext(device, flags, false, context)) return e;
   announceContext(*context);
-  thread().contexts.push_back(context);
+  thread().contexts.push_back({context, nullptr});
   *pctx = static_cast<CUcontext>(context->handle());
   return CUDA_SUCCESS;
 }
@@ -90,7 +96,7 @@ DRIVER_API(cuCtxDestroy_v2)(CUcontext ctx) {
   if (!context || context->primary()) return CUDA_ERROR_INVALID_CONTEXT;
   context->destroy();
   auto& stack = thread().contexts;
-  if (!stack.empty() && stack.back() == context) stack.pop_back();
+  if (!stack.empty() && stack.back().context == context) stack.pop_back();
   return CUDA_SUCCESS;
 }
 
@@ -98,7 +104,7 @@ DRIVER_API(cuCtxPushCurrent_v2)(CUcontext ctx) {
   Ref<Context> context;
   if (!ctx) return CUDA_ERROR_INVALID_CONTEXT;
   if (const CUresult e = contextArgument(ctx, context)) return e;
-  thread().contexts.push_back(std::move(context));
+  thread().contexts.push_back({std::move(context), Ref<Object>(greenOf(ctx).get())});
   return CUDA_SUCCESS;
 }
 
@@ -106,7 +112,7 @@ DRIVER_API(cuCtxPopCurrent_v2)(CUcontext* pctx) {
   if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
   auto& stack = thread().contexts;
   if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
-  if (pctx) *pctx = stack.back() ? static_cast<CUcontext>(stack.back()->handle()) : nullptr;
+  if (pctx) *pctx = handleOf(stack.back());
   stack.pop_back();
   return CUDA_SUCCESS;
 }
@@ -120,18 +126,19 @@ DRIVER_API(cuCtxSetCurrent)(CUcontext ctx) {
   }
   Ref<Context> context;
   if (const CUresult e = contextArgument(ctx, context)) return e;
+  StackedContext entry{std::move(context), Ref<Object>(greenOf(ctx).get())};
   if (stack.empty())
-    stack.push_back(std::move(context));
+    stack.push_back(std::move(entry));
   else
-    stack.back() = std::move(context);
+    stack.back() = std::move(entry);
   return CUDA_SUCCESS;
 }
 
 DRIVER_API(cuCtxGetCurrent)(CUcontext* pctx) {
   if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
   if (!pctx) return CUDA_ERROR_INVALID_VALUE;
-  Context* current = peekContext();
-  *pctx = current ? static_cast<CUcontext>(current->handle()) : nullptr;
+  const auto& stack = thread().contexts;
+  *pctx = stack.empty() ? nullptr : handleOf(stack.back());
   return CUDA_SUCCESS;
 }
 
@@ -341,7 +348,7 @@ DRIVER_API(cuDevicePrimaryCtxReset_v2)(CUdevice dev) {
     Ref<Context> fresh;
     if (const CUresult e = primaryContext(device, false, fresh)) return e;
     for (auto& entry : thread().contexts)
-      if (entry == old) entry = fresh;
+      if (entry.context == old) entry = {fresh, nullptr};
   }
   return CUDA_SUCCESS;
 }

@@ -5,8 +5,13 @@
 #include "softgpu/driver/capture.h"
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/event.h"
+#include "softgpu/driver/green.h"
 
 namespace sonde::softgpu::driver {
+
+CUresult cuGreenCtxRecordEvent_impl(CUgreenCtx hCtx, CUevent hEvent);
+CUresult cuGreenCtxWaitEvent_impl(CUgreenCtx hCtx, CUevent hEvent);
+
 namespace {
 
 CUresult findContext(CUcontext handle, Ref<Context>& context) {
@@ -35,6 +40,7 @@ CUresult recordAfter(Context& context, std::span<const Ref<Stream>> streams, Eve
 }
 
 DRIVER_API(cuCtxRecordEvent)(CUcontext hCtx, CUevent hEvent) {
+  if (greenOf(hCtx)) return cuGreenCtxRecordEvent_impl(reinterpret_cast<CUgreenCtx>(hCtx), hEvent);
   Ref<Context> context;
   if (const CUresult e = findContext(hCtx, context)) return e;
   Ref<Event> event;
@@ -46,6 +52,7 @@ DRIVER_API(cuCtxRecordEvent)(CUcontext hCtx, CUevent hEvent) {
 }
 
 DRIVER_API(cuCtxWaitEvent)(CUcontext hCtx, CUevent hEvent) {
+  if (greenOf(hCtx)) return cuGreenCtxWaitEvent_impl(reinterpret_cast<CUgreenCtx>(hCtx), hEvent);
   Ref<Context> context;
   if (const CUresult e = findContext(hCtx, context)) return e;
   Ref<Event> event;

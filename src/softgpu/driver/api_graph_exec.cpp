@@ -130,6 +130,7 @@ CUresult makeCommand(Stream& stream, GraphExec& exec, const GraphExec::Step& ste
   switch (static_cast<int>(w.type)) {
     case CU_GRAPH_NODE_TYPE_KERNEL: {
       LaunchShape shape = w.shape;
+      if (!shape.sms) shape.sms = stream.sms;
       if (const CUresult e = prepareLaunch(*w.function, shape)) return e;
       command = stream.newCommand(CommandKind::kernel);
       LaunchPlan& plan = command->launch;
@@ -140,6 +141,7 @@ CUresult makeCommand(Stream& stream, GraphExec& exec, const GraphExec::Step& ste
       plan.cluster = shape.cluster;
       plan.dynamicShared = shape.dynamicShared;
       plan.cooperative = shape.cooperative;
+      plan.sms = shape.sms;
       plan.priority = shape.hasPriority ? shape.priority : stream.priority();
       command->gridId = nextGridId();
       break;

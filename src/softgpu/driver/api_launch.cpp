@@ -50,7 +50,7 @@ CUresult checkShape(const LaunchShape& shape, const Function& f, bool cooperativ
     const uint64_t fit = uint64_t{exec::Engine::get().occupancy(f.module()->program(), f.index(),
                                                                 static_cast<uint32_t>(shape.block.count()),
                                                                 shape.dynamicShared, device.model)} *
-                         device.model.smCount;
+                         (shape.sms ? shape.sms->size() : device.model.smCount);
     if (shape.grid.count() > fit) return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
   }
   return CUDA_SUCCESS;
@@ -114,6 +114,7 @@ CUresult launch(CUfunction hFunction, const LaunchShape& shape, CUstream hStream
   Context& context = *stream->context();
   if (function->module()->context() != &context) return CUDA_ERROR_INVALID_HANDLE;
   LaunchShape full = shape;
+  full.sms = stream->sms;
   const exec::KernelInfo& info = function->info();
   if (const CUresult e = prepareLaunch(*function, full)) return e;
 
@@ -129,6 +130,7 @@ CUresult launch(CUfunction hFunction, const LaunchShape& shape, CUstream hStream
   plan.cluster = full.cluster;
   plan.dynamicShared = full.dynamicShared;
   plan.cooperative = full.cooperative;
+  plan.sms = full.sms;
   plan.priority = full.hasPriority ? full.priority : stream->priority();
   if (Capture* capture = stream->capture.load()) return captureKernel(*capture, *stream, command);
   command->gridId = nextGridId();

@@ -7,6 +7,7 @@
 #include "softgpu/driver/capture.h"
 #include "softgpu/driver/context.h"
 #include "softgpu/driver/driver.h"
+#include "softgpu/driver/green.h"
 #include "softgpu/driver/managed.h"
 #include "softgpu/driver/sync.h"
 #include "softgpu/driver/tools.h"
@@ -38,6 +39,12 @@ CUresult createStream(CUstream* phStream, unsigned flags, int priority) {
   if (const CUresult e = currentContext(context)) return e;
   if (!phStream || (flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING))) return CUDA_ERROR_INVALID_VALUE;
   priority = std::clamp(priority, -5, 0);
+  if (GreenContext* green = currentGreen()) {
+    Ref<Stream> made;
+    if (const CUresult e = green->createStream(flags, priority, made)) return e;
+    *phStream = static_cast<CUstream>(made->handle());
+    return CUDA_SUCCESS;
+  }
   auto stream = make<Stream>(context.get(), Stream::Role::created, flags, priority);
   if (!HandleTable::publish(stream.get())) return CUDA_ERROR_OUT_OF_MEMORY;
   context->addStream(stream.get());
@@ -59,6 +66,8 @@ DRIVER_API(cuStreamDestroy_v2)(CUstream hStream) {
   if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
   Ref<Stream> stream = HandleTable::find<Stream>(hStream);
   if (!stream || stream->role() != Stream::Role::created) return CUDA_ERROR_INVALID_HANDLE;
+  if (stream->green && static_cast<GreenContext*>(stream->green.get())->destroyed.load())
+    return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   if (stream->destroyed.exchange(true)) return CUDA_ERROR_INVALID_HANDLE;
   reportStream(*stream, SONDE_RESOURCE_STREAM_DESTROY_STARTING);
   abandonCapture(*stream);
@@ -95,7 +104,7 @@ DRIVER_API(cuStreamGetCtx)(CUstream hStream, CUcontext* pctx) {
   Ref<Stream> stream;
   if (const CUresult e = resolveStream(hStream, stream)) return e;
   if (!pctx) return CUDA_ERROR_INVALID_VALUE;
-  *pctx = static_cast<CUcontext>(stream->context()->handle());
+  *pctx = static_cast<CUcontext>(stream->green ? stream->green->handle() : stream->context()->handle());
   return CUDA_SUCCESS;
 }
 
@@ -104,7 +113,7 @@ DRIVER_API(cuStreamGetCtx_v2)(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGr
   if (const CUresult e = resolveStream(hStream, stream)) return e;
   if (!pCtx) return CUDA_ERROR_INVALID_VALUE;
   *pCtx = static_cast<CUcontext>(stream->context()->handle());
-  if (pGreenCtx) *pGreenCtx = nullptr;
+  if (pGreenCtx) *pGreenCtx = stream->green ? static_cast<CUgreenCtx>(stream->green->handle()) : nullptr;
   return CUDA_SUCCESS;
 }
 

@@ -172,6 +172,7 @@ CUresult captureKernel(Capture& capture, Stream& stream, Command* command) {
   work.shape.cooperative = plan.cooperative;
   work.shape.hasPriority = true;
   work.shape.priority = plan.priority;
+  work.shape.sms = plan.sms;
   work.params.assign(plan.params.view().begin(), plan.params.view().end());
   stream.giveBack(command);
   std::lock_guard lock(captures().mutex);

@@ -59,12 +59,16 @@ class ParamBuffer {
   std::vector<std::byte> large_;
 };
 
+// Multiprocessors of a device, by number, in rising order.
+using SmSet = std::vector<uint32_t>;
+
 struct LaunchPlan {
   Ref<Function> function;
   exec::Dim3 grid, block, cluster{0, 0, 0};
   uint32_t dynamicShared = 0;
   bool cooperative = false;
   int32_t priority = 0;
+  std::shared_ptr<const SmSet> sms;  // null: all
   ParamBuffer params;
 };
 

@@ -124,6 +124,10 @@ class Stream final : public Object {
   // For the scheduler: runs commands until the queue is empty or must wait.
   bool tryRun();
 
+  // Set when it is made: what kernels may run on (null: all), and the green context.
+  std::shared_ptr<const SmSet> sms;
+  Ref<Object> green;
+
   std::atomic<bool> destroyed{false};
   std::atomic<bool> queued{false};  // the scheduler has an entry for it
   std::atomic<Capture*> capture{nullptr};
@@ -305,8 +309,14 @@ class Context final : public Object {
 
 // ---------------------------------------------------------------- threads --
 
+// A context on a thread's stack; `green`: the green context that stands for it, if one does.
+struct StackedContext {
+  Ref<Context> context;
+  Ref<Object> green;
+};
+
 struct ThreadState {
-  std::vector<Ref<Context>> contexts;                              // the stack; its top is current
+  std::vector<StackedContext> contexts;                            // the stack; its top is current
   std::vector<std::pair<uint32_t, Ref<Stream>>> perThreadStreams;  // by context uid
   uint32_t correlation = 0;                                        // of the outermost API call, 0: none yet
   uint32_t runtimeDepth = 0, apiDepth = 0;

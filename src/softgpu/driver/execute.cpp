@@ -28,6 +28,7 @@ Command::~Command() = default;
 void Command::recycle() {
   target.reset();
   launch.function.reset();
+  launch.sms.reset();
   record.reset();
   if (body) body = nullptr;
   memoryOps.clear();

@@ -42,7 +42,9 @@ def main():
     implemented = set()
     for source in sorted(here.glob("*.cpp")):
         implemented |= set(re.findall(r"^DRIVER_API\((\w+)\)", source.read_text(), re.M))
-    refused = dict(line.split("\t") for line in (here / "refused.tsv").read_text().splitlines())
+    refusals = [line.split("\t") for line in (here / "refused.tsv").read_text().splitlines()]
+    refused = {r[0]: r[1] for r in refusals}
+    quiet = {r[0] for r in refusals if r[2:] == ["quiet"]}  # those that libraries call without being asked to
     # Functions with 32-bit pointers, whose body is one line that says so.
     narrow = set(re.findall(r'needs64Bits\("(\w+)"\)', "".join(p.read_text() for p in here.glob("api_legacy*.cpp"))))
     if both := sorted(implemented & refused.keys()):
@@ -69,7 +71,7 @@ def main():
             if base in refused:
                 types = ", ".join(re.sub(rf"\b{n}\b(?=[^\w]*$)", "", p) for p, n in params)
                 lines.append(f"CUresult {base}_impl({types}) {{")
-                lines.append("  static std::atomic<bool> said{false};")
+                lines.append(f"  static std::atomic<bool> said{{{'true' if base in quiet else 'false'}}};")
                 lines.append(f'  return refuse("{base}", "{refused[base]}", said);\n}}')
             else:
                 lines.append(f"CUresult {base}_impl({declaration});")

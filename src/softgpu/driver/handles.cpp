@@ -91,10 +91,12 @@ Object* HandleTable::findRaw(const void* handle, Type type) {
   Slot* slot = slotOf(handle);
   if (!slot) return nullptr;
   const Type now = slot->type.load(std::memory_order_relaxed);
-  if (now == Type::none || (type != Type::none && now != type)) return nullptr;
+  if (now == Type::none) return nullptr;
+  if (type != Type::none && now != type && now != Type::greenContext) return nullptr;
   slot->lock();
   Object* object = slot->object;
-  if (object && (type == Type::none || object->type() == type))
+  if (object && type != Type::none && object->type() != type) object = object->alias(type);
+  if (object)
     object->ref();
   else
     object = nullptr;

@@ -30,6 +30,8 @@ enum class Type : uint32_t {
   physicalMemory,
   userObject,
   mipmappedArray,
+  greenContext,
+  resourceDescriptor,
 };
 
 class Object {
@@ -41,6 +43,8 @@ class Object {
 
   Type type() const { return type_; }
   void* handle() const { return handle_; }
+  // What its handle stands for where an object of another type is asked for. Lives as long as this one.
+  virtual Object* alias(Type) const { return nullptr; }
   void ref() { references_.fetch_add(1, std::memory_order_relaxed); }
   void unref() {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;

@@ -159,6 +159,7 @@ void runGrid(Stream& stream, Command& command, Nesting& nesting) {
     request.gridWorkspace = workspace.address;
   }
   request.device = &context.device()->model;
+  if (command.launch.sms) request.sms = *command.launch.sms;
   request.deviceOrdinal = context.device()->ordinal;
   request.smClockMHz = nesting.clockMHz;
   {
@@ -301,6 +302,7 @@ class Children {
     plan.block = w.block;
     plan.dynamicShared = w.dynamicSharedBytes;
     plan.priority = parent_.launch.priority;
+    plan.sms = parent_.launch.sms;
     const uint32_t bytes = plan.function->info().paramBytes;
     std::byte* to = plan.params.resize(bytes);
     std::fill_n(to, bytes, std::byte{});

@@ -10,6 +10,7 @@ struct LaunchShape {
   uint32_t dynamicShared = 0;
   bool cooperative = false, hasPriority = false;
   int32_t priority = 0;
+  std::shared_ptr<const SmSet> sms;  // null: all of the device
 };
 
 // Copies the parameters of a launch into the kernel's packed form.

@@ -10,6 +10,7 @@
 
 #include "softgpu/driver/capture.h"
 #include "softgpu/driver/driver.h"
+#include "softgpu/driver/green.h"
 
 namespace sonde::softgpu::driver {
 namespace {
@@ -75,15 +76,15 @@ void waitForListenerUse() {
 
 Context* peekContext() {
   ThreadState& state = thread();
-  return state.contexts.empty() ? nullptr : state.contexts.back().get();
+  return state.contexts.empty() ? nullptr : state.contexts.back().context.get();
 }
 
 CUresult currentContext(Ref<Context>& context) {
   if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
   ThreadState& state = thread();
   if (state.inHostFunction) return CUDA_ERROR_NOT_PERMITTED;
-  if (state.contexts.empty() || !state.contexts.back()) return CUDA_ERROR_INVALID_CONTEXT;
-  Context* current = state.contexts.back().get();
+  if (state.contexts.empty() || !state.contexts.back().context) return CUDA_ERROR_INVALID_CONTEXT;
+  Context* current = state.contexts.back().context.get();
   if (current->destroyed.load(std::memory_order_acquire)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   if (const CUresult error = current->error()) return error;
   context = Ref<Context>(current);
@@ -95,6 +96,11 @@ CUresult resolveStream(CUstream handle, Ref<Stream>& stream) {
   if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) {
     Ref<Context> context;
     if (const CUresult error = currentContext(context)) return error;
+    if (GreenContext* green = currentGreen()) {
+      if (green->destroyed.load()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+      stream = green->defaultStream();
+      return stream ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    }
     const bool legacy = handle == CU_STREAM_LEGACY || (handle == nullptr && !perThread);
     if (legacy)
       if (const CUresult error = refuseImplicit(*context)) return error;
@@ -106,6 +112,8 @@ CUresult resolveStream(CUstream handle, Ref<Stream>& stream) {
   Ref<Stream> found = HandleTable::find<Stream>(handle);
   if (!found || found->destroyed.load()) return CUDA_ERROR_INVALID_HANDLE;
   if (found->context()->destroyed.load()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  if (found->green && static_cast<GreenContext*>(found->green.get())->destroyed.load())
+    return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   if (const CUresult error = found->context()->error()) return error;
   stream = std::move(found);
   return CUDA_SUCCESS;

@@ -20,15 +20,19 @@ std::vector<uint64_t>* parts() {
 
 }  // namespace
 
-CacheRun::CacheRun(CacheModel& model, uint32_t smCount, uint32_t threads, bool mayWait, const std::atomic<bool>& failed)
+CacheRun::CacheRun(CacheModel& model, uint32_t smCount, std::span<const uint32_t> sms, uint32_t threads, bool mayWait,
+                   const std::atomic<bool>& failed)
     : model_(model),
-      smCount_(smCount),
+      used_(sms.empty() ? smCount : static_cast<uint32_t>(sms.size())),
       groups_(std::clamp(threads, 1u, kMostGroups)),
       mayWait_(mayWait),
       failed_(failed),
-      sms_(std::make_unique<Lane[]>(smCount)),
+      sms_(std::make_unique<Lane[]>(used_)),
       slices_(std::make_unique<Lane[]>(groups_)) {
-  for (uint32_t sm = 0; sm < smCount; ++sm) sms_[sm].sm = static_cast<int32_t>(sm);
+  for (uint32_t i = 0; i < used_; ++i) {
+    sms_[i].sm = static_cast<int32_t>(sms.empty() ? i : sms[i]);
+    sms_[i].place = i;
+  }
   model_.reset();
 }
 
@@ -49,7 +53,7 @@ void CacheRun::process(Lane& lane, uint64_t index, const uint64_t* entries, size
   std::vector<uint64_t>* buffers = parts();
   model_.throughL1(sm, entries, n, buffers, groups_);
   for (uint32_t g = 0; g < groups_; ++g)
-    inOrder(slices_[g], index * smCount_ + sm, buffers[g].data(), buffers[g].size());
+    inOrder(slices_[g], index * used_ + lane.place, buffers[g].data(), buffers[g].size());
 }
 
 // Processes this piece and those behind it if it is its turn and nobody is at
@@ -101,15 +105,16 @@ void CacheRun::finish(uint64_t block, CacheLog& log) {
     now(block, log);
     log.entries.clear();
   }
-  inOrder(sms_[block % smCount_], block / smCount_, log.entries.data(), log.entries.size());
+  inOrder(sms_[block % used_], block / used_, log.entries.data(), log.entries.size());
   log.entries.clear();
   progressed();
 }
 
 void CacheRun::now(uint64_t block, const CacheLog& log) {
   std::vector<uint64_t> buffers[kMostGroups];
-  const auto sm = static_cast<uint32_t>(block % smCount_);
-  outOfOrder(sms_[sm], [&] { model_.throughL1(sm, log.entries.data(), log.entries.size(), buffers, groups_); });
+  Lane& lane = sms_[block % used_];
+  const auto sm = static_cast<uint32_t>(lane.sm);
+  outOfOrder(lane, [&] { model_.throughL1(sm, log.entries.data(), log.entries.size(), buffers, groups_); });
   for (uint32_t g = 0; g < groups_; ++g)
     outOfOrder(slices_[g], [&] { model_.throughL2(buffers[g].data(), buffers[g].size()); });
 }

@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "softgpu/exec/cache_model.h"
@@ -30,8 +31,9 @@ struct CacheLog {
 
 class CacheRun {
  public:
-  // `model` is reset. `mayWait`: blocks do not wait for each other.
-  CacheRun(CacheModel& model, uint32_t smCount, uint32_t threads, bool mayWait, const std::atomic<bool>& failed);
+  // `model` is reset. Blocks go to `sms` in turn, or (empty) to all. `mayWait`: blocks do not wait for each other.
+  CacheRun(CacheModel& model, uint32_t smCount, std::span<const uint32_t> sms, uint32_t threads, bool mayWait,
+           const std::atomic<bool>& failed);
   ~CacheRun();
 
   static constexpr size_t kFullLog = size_t{1} << 20;   // entries
@@ -55,7 +57,8 @@ class CacheRun {
     uint64_t next = 0;
     bool busy = false;  // a thread is at work, and will look at `pending` before it leaves
     std::map<uint64_t, std::vector<uint64_t>> pending;
-    int32_t sm = -1;  // -1: L2
+    int32_t sm = -1;     // -1: L2
+    uint32_t place = 0;  // of the SM among those in use
   };
   void process(Lane& lane, uint64_t index, const uint64_t* entries, size_t n);
   void inOrder(Lane& lane, uint64_t index, const uint64_t* entries, size_t n);
@@ -68,7 +71,8 @@ class CacheRun {
   void progressed();
 
   CacheModel& model_;
-  const uint32_t smCount_, groups_;
+  const uint32_t used_, groups_;  // SMs that take blocks
+
   std::atomic<bool> mayWait_;
   const std::atomic<bool>& failed_;
   std::unique_ptr<Lane[]> sms_, slices_;

@@ -147,7 +147,7 @@ void Cta::start(uint64_t index, uint64_t* counters, uint32_t sm) {
     s.counters = counters;
     s.cacheLog = grid->caches ? &cacheLog : nullptr;
     // Blocks take the places of an SM in turn, and with them its local memory.
-    const uint64_t place = sm * uint64_t{grid->residentBlocks} + index / grid->smCount % grid->residentBlocks;
+    const uint64_t place = sm * uint64_t{grid->residentBlocks} + index / grid->smsUsed() % grid->residentBlocks;
     s.localLine = kLocalLines | ((place * warps + w) * (grid->localStride / 4) & (kLocalLines - 1));
     s.localTop = 0;
     s.liveMask = s.initialMask;

@@ -465,7 +465,7 @@ LaunchOutcome EngineImpl::run(const LaunchRequest& request) {
     if (request.count >= CountLevel::caches && request.device) {
       caches = CachePool::get().take(*request.device);
       grid.caches = std::make_unique<CacheRun>(
-          *caches, grid.smCount, wantedThreads(),
+          *caches, grid.smCount, request.sms, wantedThreads(),
           !request.cooperative && grid.clusterSize == 1 && !(grid.kernel->spins && grid.blocks > 1), grid.failed);
     }
     if (request.monitor) request.monitor->attach([&grid] { return countersOf(grid, false, nullptr); });

@@ -179,6 +179,7 @@ struct LaunchRequest {
   // Where the grid's threads launch (device_launch.h). Null: they cannot.
   DeviceLaunches* launches = nullptr;
   const model::DeviceModel* device = nullptr;
+  std::span<const uint32_t> sms;  // the multiprocessors that its blocks go to; empty: all
   uint32_t deviceOrdinal = 0;
   uint64_t smClockMHz = 0;
   uint64_t heapBytes = 8u << 20, printfBytes = 1u << 20, stackBytes = 1024;

@@ -64,7 +64,12 @@ struct GridRun {
     outcome.error = 2;  // CUDA_ERROR_OUT_OF_MEMORY
     outcome.message = "not enough host memory for the shared or local memory of a block";
   }
-  uint32_t smOf(uint64_t block) const { return static_cast<uint32_t>(block % smCount); }
+  // Multiprocessors that take blocks, and which of them takes this one.
+  uint32_t smsUsed() const { return request->sms.empty() ? smCount : static_cast<uint32_t>(request->sms.size()); }
+  uint32_t smOf(uint64_t block) const {
+    const auto& sms = request->sms;
+    return sms.empty() ? static_cast<uint32_t>(block % smCount) : sms[block % sms.size()];
+  }
 };
 
 }  // namespace sonde::softgpu::exec
