@@ -4,6 +4,7 @@
 
 #include "core/core.h"
 #include "core/delivery.h"
+#include "core/device_facts.h"
 #include "core/errors.h"
 #include "core/records.h"
 #include "core/source_level.h"
@@ -174,18 +175,10 @@ void reportDeviceAttributes(Client& client, const SondePlatform& platform, bool 
       record.value.vInt64 = value;
       client.append(thread, record);
     }
-    struct Fact {
-      CUpti_DeviceAttribute attribute;
-      const char* name;
-    };
-    constexpr Fact kFacts[] = {
-        {CUPTI_DEVICE_ATTR_GLOBAL_MEMORY_BANDWIDTH, "global_memory_bandwidth_kBps"},
-        {CUPTI_DEVICE_ATTR_INSTRUCTION_PER_CYCLE, "instructions_per_cycle"},
-    };
     record.flags = CUPTI_ACTIVITY_FLAG_NONE;
-    for (const Fact& fact : kFacts) {
+    for (const DeviceFact& fact : kDeviceFacts) {
       double value = 0;
-      if (platform.deviceFact(device, fact.name, &value) != 0) continue;
+      if (fact.name != nullptr && platform.deviceFact(device, fact.name, &value) != 0) continue;
       record.attribute.cupti = fact.attribute;
       record.value.vUint64 = static_cast<uint64_t>(value);
       client.append(thread, record);

@@ -28,6 +28,9 @@ class DeviceBuffers {
   // All buffers are gone.
   void reset();
 
+  // The context's first buffers, before there is work; taking a slot does it too.
+  void prepare(uint32_t contextUid) { poolOf(contextUid); }
+
   // A slot of the context. False: every buffer is full and there may be no more
   // of them; with `must` the slot is taken all the same.
   bool take(uint32_t contextUid, bool must);

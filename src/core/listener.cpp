@@ -6,7 +6,9 @@
 #include "core/delivery.h"
 #include "core/errors.h"
 #include "core/events/access.h"
+#include "core/pass.h"
 #include "core/records.h"
+#include "core/strings.h"
 #include "core/unified_memory.h"
 #include "core/work.h"
 
@@ -205,6 +207,12 @@ void recordResource(const SondeResource& event) {
       if (platform != nullptr) {
         each(CUPTI_ACTIVITY_KIND_CONTEXT, event.contextUid, [&] { return contextRecord(*platform, event); });
       }
+      // Room for the work of the context.
+      forEachClient(wantedKinds[CUPTI_ACTIVITY_KIND_OVERHEAD].load(std::memory_order_relaxed), [&](Client& client) {
+        const uint64_t start = now();
+        client.deviceBuffers.prepare(event.contextUid);
+        reportOverhead(client, thread, CUPTI_ACTIVITY_OVERHEAD_CUPTI_RESOURCE, start);
+      });
       break;
     case SONDE_RESOURCE_STREAM_CREATED:
       // Stream ids are unique within a context only.
@@ -360,7 +368,9 @@ void overhead(void*, const SondeOverhead* event) {
     CUpti_ActivityOverhead3 record{};
     record.kind = CUPTI_ACTIVITY_KIND_OVERHEAD;
     record.overheadKind = event->kind == SONDE_OVERHEAD_COMPILER ? CUPTI_ACTIVITY_OVERHEAD_DRIVER_COMPILER
-                                                                 : CUPTI_ACTIVITY_OVERHEAD_LAZY_FUNCTION_LOADING;
+                          : event->kind == SONDE_OVERHEAD_INSTRUMENTATION
+                              ? CUPTI_ACTIVITY_OVERHEAD_CUPTI_INSTRUMENTATION
+                              : CUPTI_ACTIVITY_OVERHEAD_LAZY_FUNCTION_LOADING;
     record.objectKind = CUPTI_ACTIVITY_OBJECT_THREAD;
     record.objectId.pt.processId = processId();
     record.objectId.pt.threadId = threadIdFor(client, thread);
@@ -381,6 +391,10 @@ void overhead(void*, const SondeOverhead* event) {
     record.end = client.toClientTime(event->end);
     record.correlationId = event->correlationId;
     record.jitOperationCorrelationId = event->correlationId;
+    if (event->size >= sizeof *event && event->cacheFile != nullptr) {
+      record.cachePath = intern(event->cacheFile);
+      record.cacheSize = event->cacheBytes;
+    }
     record.processId = processId();
     record.threadId = threadIdFor(client, thread);
     client.append(thread, record);

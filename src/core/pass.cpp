@@ -109,6 +109,17 @@ void Pass::noteNeed() {
 }
 
 void Pass::run() {
+  // When the client changed its mind about buffers of single threads, what is
+  // in those of the other sort is older.
+  if (client_.perThreadBuffers.load(std::memory_order_relaxed)) {
+    if (!complete(client_.open)) return;
+  } else {
+    for (ThreadQueue* queue = client_.queues; queue != nullptr; queue = queue->next) {
+      ++queue->pins;
+      if (!complete(queue->open)) return;
+      --queue->pins;
+    }
+  }
   // How far the work goes that this pass delivers: the calls are looked at
   // later, so that what the client hears of a call comes before its work.
   for (ThreadQueue* queue = client_.queues; queue != nullptr; queue = queue->next) {

@@ -266,7 +266,10 @@ CUpti_ActivityModule moduleRecord(const SondeResource& module) {
   r.contextId = module.contextUid;
   r.id = module.id;
   r.cubinSize = clamp32(module.imageSize);
-  r.cubin = module.image;
+  // The application may unload the module before the record is read.
+  if (module.image != nullptr) {
+    r.cubin = intern(std::string_view(static_cast<const char*>(module.image), module.imageSize));
+  }
   return r;
 }
 
@@ -358,7 +361,7 @@ CUpti_ActivityDevice5 deviceRecord(const SondePlatform& platform, uint32_t devic
   r.coreClockRate = attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
   r.numMemcpyEngines = attribute(CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT);
   r.numMultiprocessors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  r.maxIPC = static_cast<uint32_t>(fact("instructions_per_cycle"));
+  r.maxIPC = static_cast<uint32_t>(fact("instruction_per_cycle"));
   const uint32_t warp = std::max(r.numThreadsPerWarp, 1u);
   r.maxWarpsPerMultiprocessor = attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) / warp;
   r.maxBlocksPerMultiprocessor = attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/device_facts.h"
 #include "core/events/access.h"
 #include "cupti/events_support.h"
 
@@ -28,15 +29,6 @@ CUptiResult nullParameter(const char* name) { return core::fail(CUPTI_ERROR_INVA
 
 CUptiResult deviceCatalogue(EventSystem& system, CUdevice device, const Catalogue** catalogue) {
   return report(system.catalogue(static_cast<uint32_t>(device), catalogue));
-}
-
-template <class T>
-CUptiResult deviceFact(CUdevice device, const char* fact, size_t* valueSize, void* value) {
-  double number = 0;
-  const SondePlatform* platform = core::events::platform();
-  if (platform->deviceFact(static_cast<uint32_t>(device), fact, &number) != 0)
-    return core::fail(CUPTI_ERROR_NOT_SUPPORTED, "device %d does not tell its %s", device, fact);
-  return writeValue(valueSize, value, static_cast<T>(number));
 }
 
 CUptiResult domainAttribute(const Domain& domain, CUpti_EventDomainAttribute attribute, size_t* valueSize,
@@ -75,39 +67,20 @@ CUptiResult CUPTIAPI cuptiDeviceGetAttribute(CUdevice device, CUpti_DeviceAttrib
           attrib == CUPTI_DEVICE_ATTR_MAX_EVENT_ID ? catalogue->events().size() : catalogue->domains().size();
       return writeValue(valueSize, value, static_cast<uint32_t>(count));
     }
-    case CUPTI_DEVICE_ATTR_GLOBAL_MEMORY_BANDWIDTH:
-      return deviceFact<uint64_t>(device, "global_memory_bandwidth_kBps", valueSize, value);
-    case CUPTI_DEVICE_ATTR_INSTRUCTION_PER_CYCLE:
-      return deviceFact<uint32_t>(device, "instruction_per_cycle", valueSize, value);
-    case CUPTI_DEVICE_ATTR_INSTRUCTION_THROUGHPUT_SINGLE_PRECISION:
-      return deviceFact<uint64_t>(device, "instruction_throughput_sp", valueSize, value);
-    case CUPTI_DEVICE_ATTR_MAX_FRAME_BUFFERS: return deviceFact<uint64_t>(device, "frame_buffers", valueSize, value);
-    case CUPTI_DEVICE_ATTR_PCIE_LINK_RATE: return deviceFact<uint64_t>(device, "pcie_link_rate", valueSize, value);
-    case CUPTI_DEVICE_ATTR_PCIE_LINK_WIDTH: return deviceFact<uint64_t>(device, "pcie_link_width", valueSize, value);
-    case CUPTI_DEVICE_ATTR_PCIE_GEN: return deviceFact<uint64_t>(device, "pcie_gen", valueSize, value);
-    case CUPTI_DEVICE_ATTR_DEVICE_CLASS: {
-      double number = 0;
-      core::events::platform()->deviceFact(static_cast<uint32_t>(device), "device_class", &number);
-      return writeValue(valueSize, value, static_cast<CUpti_DeviceAttributeDeviceClass>(static_cast<int>(number)));
-    }
-    case CUPTI_DEVICE_ATTR_FLOP_SP_PER_CYCLE:
-      return deviceFact<uint64_t>(device, "flop_sp_per_cycle", valueSize, value);
-    case CUPTI_DEVICE_ATTR_FLOP_DP_PER_CYCLE:
-      return deviceFact<uint64_t>(device, "flop_dp_per_cycle", valueSize, value);
-    case CUPTI_DEVICE_ATTR_MAX_L2_UNITS: return deviceFact<uint64_t>(device, "l2_units", valueSize, value);
-    case CUPTI_DEVICE_ATTR_FLOP_HP_PER_CYCLE:
-      return deviceFact<uint64_t>(device, "flop_hp_per_cycle", valueSize, value);
-    case CUPTI_DEVICE_ATTR_MAX_SHARED_MEMORY_CACHE_CONFIG_PREFER_SHARED:
-      return deviceFact<uint64_t>(device, "shared_prefer_shared", valueSize, value);
-    case CUPTI_DEVICE_ATTR_MAX_SHARED_MEMORY_CACHE_CONFIG_PREFER_L1:
-      return deviceFact<uint64_t>(device, "shared_prefer_l1", valueSize, value);
-    case CUPTI_DEVICE_ATTR_MAX_SHARED_MEMORY_CACHE_CONFIG_PREFER_EQUAL:
-      return deviceFact<uint64_t>(device, "shared_prefer_equal", valueSize, value);
-    case CUPTI_DEVICE_ATTR_NVLINK_PRESENT: return writeValue(valueSize, value, uint32_t{0});
-    case CUPTI_DEVICE_ATTR_GPU_CPU_NVLINK_BW: return writeValue(valueSize, value, uint64_t{0});
-    case CUPTI_DEVICE_ATTR_NVSWITCH_PRESENT: return writeValue(valueSize, value, uint32_t{0});
-    default: return core::fail(CUPTI_ERROR_INVALID_PARAMETER, "%d is no device attribute", static_cast<int>(attrib));
+    default: break;
   }
+  for (const core::DeviceFact& fact : core::kDeviceFacts) {
+    if (fact.attribute != attrib) continue;
+    double number = 0;
+    if (fact.name != nullptr &&
+        core::events::platform()->deviceFact(static_cast<uint32_t>(device), fact.name, &number) != 0 &&
+        attrib != CUPTI_DEVICE_ATTR_DEVICE_CLASS) {
+      return core::fail(CUPTI_ERROR_NOT_SUPPORTED, "device %d does not tell its %s", device, fact.name);
+    }
+    if (fact.bytes == 4) return writeValue(valueSize, value, static_cast<uint32_t>(number));
+    return writeValue(valueSize, value, static_cast<uint64_t>(number));
+  }
+  return core::fail(CUPTI_ERROR_INVALID_PARAMETER, "%d is no device attribute", static_cast<int>(attrib));
 }
 
 CUptiResult CUPTIAPI cuptiDeviceGetTimestamp(CUcontext context, uint64_t* timestamp) {

@@ -26,6 +26,9 @@ CUptiResult streamId(CUcontext context, CUstream stream, uint8_t perThread, uint
   const SondePlatform* platform = requirePlatform();
   if (platform == nullptr) return CUPTI_ERROR_UNKNOWN;
   uint32_t value;
+  if (context != nullptr && platform->contextId(context, &value) != 0) {
+    return fail(CUPTI_ERROR_INVALID_STREAM, "%p is not a context", static_cast<void*>(context));
+  }
   if (platform->streamId(context, stream, perThread, &value) != 0) {
     return fail(CUPTI_ERROR_INVALID_STREAM, "%p is not a stream of this context", static_cast<void*>(stream));
   }

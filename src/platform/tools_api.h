@@ -252,8 +252,9 @@ typedef struct SondePreemption {
 } SondePreemption;
 
 typedef enum SondeOverheadKind {
-  SONDE_OVERHEAD_COMPILER = 1,       /* PTX to host code */
-  SONDE_OVERHEAD_MODULE_LOADING = 2, /* lazy loading of a function */
+  SONDE_OVERHEAD_COMPILER = 1,        /* PTX to host code */
+  SONDE_OVERHEAD_MODULE_LOADING = 2,  /* lazy loading of a function */
+  SONDE_OVERHEAD_INSTRUMENTATION = 3, /* making the variant of a kernel that counts */
 } SondeOverheadKind;
 
 typedef struct SondeOverhead {
@@ -263,9 +264,11 @@ typedef struct SondeOverhead {
   uint32_t correlationId;
   uint32_t contextUid;
   uint32_t deviceId;
-  const char* what;  /* function or module, for the message */
-  uint64_t cacheHit; /* 1: the code came from the disk cache */
-  uint64_t bytes;    /* of the PTX */
+  const char* what;      /* function or module, for the message */
+  uint64_t cacheHit;     /* 1: the code came from the disk cache */
+  uint64_t bytes;        /* of the PTX */
+  const char* cacheFile; /* where the code is in the disk cache; NULL: nowhere */
+  uint64_t cacheBytes;   /* of that file */
 } SondeOverhead;
 
 /* --------------------------------------------------------- unified memory -- */
@@ -368,7 +371,7 @@ typedef struct SondePlatform {
   /* A CUdevice_attribute. */
   int32_t (*deviceAttribute)(uint32_t device, int32_t attribute, int64_t* value);
   /* A fact of the device model that no driver attribute has, by name
-   * ("l2.slices", "global_memory_bandwidth_kBps", "instructions_per_cycle",
+   * ("l2.slices", "global_memory_bandwidth_kBps", "instruction_per_cycle",
    * "memory_bytes" …). deviceString gives "name", "uuid" (32 hex digits) ….
    * deviceString also gives "counters": the JSON text of the event catalogue. */
   int32_t (*deviceFact)(uint32_t device, const char* name, double* value);

@@ -250,7 +250,7 @@ int32_t deviceFact(uint32_t device, const char* name, double* value) {
     *value = 8589934592.0;
   } else if (std::strcmp(name, "global_memory_bandwidth_kBps") == 0) {
     *value = 4814304000.0;
-  } else if (std::strcmp(name, "instructions_per_cycle") == 0) {
+  } else if (std::strcmp(name, "instruction_per_cycle") == 0) {
     *value = 4;
   } else {
     return CUDA_ERROR_NOT_FOUND;

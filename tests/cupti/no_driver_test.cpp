@@ -8,6 +8,8 @@
 
 #include <cstring>
 
+extern "C" int InitializeInjectionNvtx2(void* getExportTable);
+
 namespace {
 
 class NoDriver : public ::testing::Test {
@@ -63,6 +65,47 @@ TEST_F(NoDriver, TheRestSaysSo) {
   EXPECT_NE(nullptr, std::strstr(message, "libcuda.so.1")) << message;
   EXPECT_EQ(CUPTI_ERROR_UNKNOWN, cuptiGetLastError());
   EXPECT_EQ(CUPTI_SUCCESS, cuptiGetLastError());
+}
+
+// NVTX calls need no driver, and none initialised.
+using Slot = void (*)();
+Slot coreSlots[16], cudaSlots[9], domainSlots[16];
+Slot* pointers[3][16];
+int moduleTable(int module, Slot*** table, unsigned* count) {
+  const int index = module == 1 ? 0 : module == 2 ? 1 : module == 5 ? 2 : -1;
+  if (index < 0) return 0;
+  Slot* const slots[] = {coreSlots, cudaSlots, domainSlots};
+  *count = index == 1 ? 9 : 16;
+  for (unsigned i = 0; i < *count; ++i) pointers[index][i] = &slots[index][i];
+  *table = pointers[index];
+  return 1;
+}
+struct {
+  size_t size = 16;
+  int (*get)(int, Slot***, unsigned*) = moduleTable;
+} callbackTable;
+const void* exportTable(uint32_t id) { return id == 1 ? &callbackTable : nullptr; }
+
+template <typename R, typename... A>
+R app(Slot slot, A... arguments) {
+  return reinterpret_cast<R (*)(A...)>(slot)(arguments...);
+}
+
+TEST_F(NoDriver, NvtxCallsBeforeThereIsADriverAreSafe) {
+  ASSERT_EQ(1, InitializeInjectionNvtx2(reinterpret_cast<void*>(exportTable)));
+  app<void>(coreSlots[2], "mark");
+  EXPECT_EQ(0, app<int>(coreSlots[9], "push"));
+  EXPECT_EQ(0, app<int>(coreSlots[11]));
+  const auto id = app<uint64_t>(coreSlots[5], "start");
+  app<void>(coreSlots[7], id);
+  app<void>(coreSlots[14], uint32_t{1}, "thread");
+  app<void>(cudaSlots[3], reinterpret_cast<void*>(0x10), "context");
+  const auto* domain = app<const void*>(domainSlots[12], "domain");
+  EXPECT_NE(nullptr, domain);
+  app<void>(domainSlots[14], domain);
+  // A client that wants them must still be told that there is no driver.
+  EXPECT_EQ(CUPTI_ERROR_UNKNOWN, cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MARKER));
+  app<void>(coreSlots[2], "mark");
 }
 
 }  // namespace

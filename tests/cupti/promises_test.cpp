@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstring>
 #include <map>
+#include <string>
 #include <thread>
 
 #include "core/fake_driver.h"
@@ -219,47 +220,77 @@ TEST_F(Promises, MemoryStaysFlatOverManyRecords) {
   EXPECT_LT(residentKb() - before, 4096) << "KiB";
 }
 
-TEST_F(Promises, AnyOrderOfSwitchingAThousandTimes) {
+// Legal sequences of switching, in any order: a thousand of up to twenty steps.
+TEST_F(Promises, AThousandLegalSequences) {
   SondeHandle context = fake::createContext();
   uint32_t random = 12345;
   auto next = [&] { return random = random * 1664525u + 1013904223u, random >> 16; };
-  uint64_t lastTime = 0;
-  for (int i = 0; i < 1000; ++i) {
-    const auto kind = next() % 2 != 0 ? CUPTI_ACTIVITY_KIND_RUNTIME : CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
-    switch (next() % 9) {
-      case 0: EXPECT_EQ(CUPTI_SUCCESS, cuptiActivityEnable(kind)); break;
-      case 1: EXPECT_EQ(CUPTI_SUCCESS, cuptiActivityDisable(kind)); break;
-      case 2:
-        EXPECT_EQ(CUPTI_SUCCESS, cuptiActivityRegisterCallbacks(Collector::requested, Collector::completed));
-        break;
-      case 3: EXPECT_EQ(CUPTI_SUCCESS, cuptiFinalize()); break;
-      case 4:
-        fake::destroyContext(context);
-        context = fake::createContext();
-        break;
-      case 5: cuptiActivityFlushAll(next() % 2); break;
-      case 6: cuptiActivityEnableContext(static_cast<CUcontext>(context), kind); break;
-      case 7: {
-        char name[32];
-        std::snprintf(name, sizeof name, "kernel%d", i);
-        SondeHandle module = fake::loadModule(context, "ptx", 3);
-        fake::enqueue(context, nullptr, SONDE_WORK_KERNEL, [&](SondeWork& w) { w.name = name; });
-        fake::waitWork();
-        fake::unloadModule(module);
-        break;
+  uint64_t lastTime = 0, kernels = 0, calls = 0;
+  for (uint64_t sequence = 1; sequence <= 1000; ++sequence) {
+    for (uint32_t step = next() % 20; step != 0; --step) {
+      const auto kind = next() % 2 != 0 ? CUPTI_ACTIVITY_KIND_RUNTIME : CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+      switch (next() % 12) {
+        case 0: ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityEnable(kind)); break;
+        case 1: ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityDisable(kind)); break;
+        case 2:
+          ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityRegisterCallbacks(Collector::requested, Collector::completed));
+          break;
+        case 3: ASSERT_EQ(CUPTI_SUCCESS, cuptiFinalize()); break;
+        case 4:
+          fake::destroyContext(context);
+          context = fake::createContext();
+          break;
+        case 5: cuptiActivityFlushAll(next() % 2); break;
+        case 6: ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityEnableContext(static_cast<CUcontext>(context), kind)); break;
+        case 7: ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityDisableContext(static_cast<CUcontext>(context), kind)); break;
+        case 8: {
+          uint8_t perThread = next() % 2;
+          size_t size = sizeof perThread;
+          ASSERT_EQ(CUPTI_SUCCESS,
+                    cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, &size, &perThread));
+          break;
+        }
+        case 9: {
+          // The name's memory is used again by the next module's.
+          char name[32];
+          std::snprintf(name, sizeof name, "kernel%llu", static_cast<unsigned long long>(sequence));
+          SondeHandle module = fake::loadModule(context, "ptx", 3);
+          fake::enqueue(context, nullptr, SONDE_WORK_KERNEL, [&](SondeWork& w) {
+            w.name = name;
+            w.gridId = sequence;
+          });
+          fake::waitWork();
+          fake::unloadModule(module);
+          std::memset(name, 'x', sizeof name - 1);
+          break;
+        }
+        default: fake::call(SONDE_DOMAIN_RUNTIME, kMalloc); break;
       }
-      default: fake::call(SONDE_DOMAIN_RUNTIME, kMalloc); break;
     }
-  }
-  cuptiActivityRegisterCallbacks(Collector::requested, Collector::completed);
-  for (const auto& record : collector_.flush()) {
-    if (record.kind() == CUPTI_ACTIVITY_KIND_RUNTIME) {
-      EXPECT_LE(lastTime, record.as<CUpti_ActivityAPI>().start);
-      lastTime = record.as<CUpti_ActivityAPI>().end;
-    } else if (record.kind() == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
-      EXPECT_EQ(0, std::strncmp("kernel", record.as<CUpti_ActivityKernel10>().name, 6));
+    // A life of its own, and back to work.
+    if (sequence % 3 == 0) ASSERT_EQ(CUPTI_SUCCESS, cuptiFinalize());
+    cuptiActivityRegisterCallbacks(Collector::requested, Collector::completed);
+    uint64_t before = 0, after = 0;
+    for (const auto& record : collector_.flush()) {
+      if (record.kind() == CUPTI_ACTIVITY_KIND_RUNTIME) {
+        ++calls;
+        ASSERT_LE(lastTime, record.as<CUpti_ActivityAPI>().start);
+        ASSERT_LE(record.as<CUpti_ActivityAPI>().start, record.as<CUpti_ActivityAPI>().end);
+        lastTime = record.as<CUpti_ActivityAPI>().end;
+      } else if (record.kind() == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
+        ++kernels;
+        const auto& kernel = record.as<CUpti_ActivityKernel10>();
+        ASSERT_EQ("kernel" + std::to_string(kernel.gridId), kernel.name);
+      }
     }
+    ASSERT_EQ(CUPTI_SUCCESS, cuptiGetTimestamp(&before));
+    ASSERT_EQ(CUPTI_SUCCESS, cuptiGetTimestamp(&after));
+    ASSERT_LE(before, after);
+    ASSERT_LE(lastTime, before);
+    collector_.clear();
   }
+  EXPECT_GT(calls, 300u);
+  EXPECT_GT(kernels, 50u);
   fake::destroyContext(context);
 }
 

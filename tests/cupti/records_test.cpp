@@ -246,7 +246,9 @@ TEST_F(Records, StreamsModulesAndFunctions) {
   EXPECT_EQ(0xffffffffu, s.priority);
   const auto& m = records[1].as<CUpti_ActivityModule>();
   EXPECT_EQ(CUPTI_ACTIVITY_KIND_MODULE, m.kind);
-  EXPECT_EQ(image, m.cubin);
+  ASSERT_NE(nullptr, m.cubin);
+  EXPECT_NE(image, m.cubin);  // a copy that outlives the module
+  EXPECT_STREQ(image, static_cast<const char*>(m.cubin));
   EXPECT_EQ(sizeof image, m.cubinSize);
   const auto& f = records[2].as<CUpti_ActivityFunction>();
   EXPECT_EQ(CUPTI_ACTIVITY_KIND_FUNCTION, f.kind);

@@ -61,7 +61,7 @@ CUresult Function::load(exec::CountLevel level, bool sourceLevel, uint32_t corre
   if (compiled.compiled && tools::wants(SONDE_INTEREST_OVERHEAD)) {
     SondeOverhead o{};
     o.size = sizeof o;
-    o.kind = SONDE_OVERHEAD_COMPILER;
+    o.kind = level == exec::CountLevel::off && !sourceLevel ? SONDE_OVERHEAD_COMPILER : SONDE_OVERHEAD_INSTRUMENTATION;
     o.start = compiled.startNs;
     o.end = compiled.endNs;
     o.correlationId = correlation ? correlation : currentCorrelation();
@@ -70,6 +70,8 @@ CUresult Function::load(exec::CountLevel level, bool sourceLevel, uint32_t corre
     o.what = info().name.c_str();
     o.cacheHit = compiled.diskCacheHit;
     o.bytes = compiled.ptxBytes;
+    if (!compiled.cacheFile.empty()) o.cacheFile = compiled.cacheFile.c_str();
+    o.cacheBytes = compiled.cacheBytes;
     tools::reportOverhead(o);
   }
   if (!before && tools::wants(SONDE_INTEREST_RESOURCE)) tools::reportResource(describe());

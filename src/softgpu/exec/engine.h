@@ -96,6 +96,8 @@ struct CompileInfo {
   bool diskCacheHit = false;
   uint64_t startNs = 0, endNs = 0;
   uint64_t ptxBytes = 0;
+  std::string cacheFile;  // the code's file in the disk cache; empty: none
+  uint64_t cacheBytes = 0;
   int32_t error = 0;    // CUresult
   std::string message;  // unsupported instruction and its line
 };

@@ -249,6 +249,10 @@ std::shared_ptr<const jit::CompiledKernel> ProgramImpl::compiled(uint32_t kernel
       info->startNs = start;
       info->endNs = platform::nowNs();
       info->ptxBytes = ptxBytes_;
+      if (made.kernel) {
+        info->cacheFile = made.kernel->cacheFile;
+        info->cacheBytes = made.kernel->cacheBytes;
+      }
     }
   }
   if (!slot->code && info) {

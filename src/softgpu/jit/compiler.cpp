@@ -239,6 +239,8 @@ CompileResult compileKernel(const CompileRequest& request, std::span<const Runti
       auto buffer = llvm::MemoryBuffer::getMemBufferCopy(object, name);
       if (loadCode(backend, std::move(buffer), helpers, *kernel).empty()) {
         kernel->fromCache = true;
+        kernel->cacheFile = ObjectCache::get().fileOf(key);
+        kernel->cacheBytes = ObjectCache::fileBytes(meta, object);
         result.kernel = std::move(kernel);
         return result;
       }
@@ -307,7 +309,11 @@ CompileResult compileKernel(const CompileRequest& request, std::span<const Runti
       file.write(bytes.data(), bytes.size());
     }
   }
-  if (!key.empty()) ObjectCache::get().store(key, metaOf(*kernel), std::string_view(bytes.data(), bytes.size()));
+  if (!key.empty()) {
+    ObjectCache& cache = ObjectCache::get();
+    kernel->cacheBytes = cache.store(key, metaOf(*kernel), std::string_view(bytes.data(), bytes.size()));
+    if (kernel->cacheBytes != 0) kernel->cacheFile = cache.fileOf(key);
+  }
   auto buffer = llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(bytes.data(), bytes.size()), name);
   if (std::string error = loadCode(backend, std::move(buffer), helpers, *kernel); !error.empty()) {
     result.error = "the code for '" + name + "' could not be loaded: " + error;

@@ -34,6 +34,8 @@ struct CompiledKernel {
   uint32_t staticSharedBytes = 0, localBytes = 0;
   uint32_t stackBytes = 0;  // estimate of the host stack for one warp
   bool fromCache = false;
+  std::string cacheFile;  // on disk; empty: none
+  uint64_t cacheBytes = 0;
   std::shared_ptr<void> code;
 };
 

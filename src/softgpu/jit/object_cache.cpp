@@ -81,12 +81,20 @@ bool ObjectCache::load(const std::string& key, std::string& meta, std::string& o
   return checksum(meta, object) == h.check;
 }
 
-void ObjectCache::store(const std::string& key, std::string_view meta, std::string_view object) {
-  if (directory_.empty()) return;
-  std::string path = directory_ + "/" + key;
+std::string ObjectCache::fileOf(const std::string& key) const {
+  return directory_.empty() ? std::string() : directory_ + "/" + key;
+}
+
+uint64_t ObjectCache::fileBytes(std::string_view meta, std::string_view object) {
+  return sizeof(Header) + meta.size() + object.size();
+}
+
+uint64_t ObjectCache::store(const std::string& key, std::string_view meta, std::string_view object) {
+  if (directory_.empty()) return 0;
+  const std::string path = fileOf(key);
   std::string temporary = path + ".XXXXXX";
   const int fd = mkstemp(temporary.data());
-  if (fd < 0) return;
+  if (fd < 0) return 0;
   Header h{};
   std::memcpy(h.magic, kMagic, sizeof kMagic);
   h.metaBytes = meta.size();
@@ -107,7 +115,9 @@ void ObjectCache::store(const std::string& key, std::string_view meta, std::stri
   put(meta.data(), meta.size());
   put(object.data(), object.size());
   close(fd);
-  if (!ok || rename(temporary.c_str(), path.c_str()) != 0) unlink(temporary.c_str());
+  if (ok && rename(temporary.c_str(), path.c_str()) == 0) return fileBytes(meta, object);
+  unlink(temporary.c_str());
+  return 0;
 }
 
 }  // namespace sonde::softgpu::jit

@@ -19,7 +19,10 @@ class ObjectCache {
   static const std::string& buildIdentity();
 
   bool load(const std::string& key, std::string& meta, std::string& object);
-  void store(const std::string& key, std::string_view meta, std::string_view object);  // failures are silent
+  // Failures are silent: 0. Otherwise the file's size.
+  uint64_t store(const std::string& key, std::string_view meta, std::string_view object);
+  std::string fileOf(const std::string& key) const;  // empty: no cache
+  static uint64_t fileBytes(std::string_view meta, std::string_view object);
 
  private:
   ObjectCache();
