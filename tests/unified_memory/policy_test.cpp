@@ -75,6 +75,56 @@ TEST_F(Policy, PreferredLocationCpuIsMappedByTheDevice) {
   EXPECT_EQ(uint32_t{CUPTI_ACTIVITY_UNIFIED_MEMORY_REMOTE_MAP_CAUSE_POLICY}, maps[0].flags);
 }
 
+TEST_F(Policy, LocationsHaveATypeAndAnId) {
+  char* p = managed(16 * kPage);
+  const auto is = [&](size_t bytes, CUmem_range_attribute type, CUmem_range_attribute id, int wantType, int wantId) {
+    EXPECT_EQ(wantType, attribute(p, bytes, type));
+    const int found = attribute(p, bytes, id);
+    EXPECT_TRUE(wantType != CU_MEM_LOCATION_TYPE_DEVICE || wantId == found) << found;
+  };
+  const auto preferred = [&](size_t bytes, int type) {
+    is(bytes, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID, type, 0);
+  };
+  const auto prefetched = [&](size_t bytes, int type) {
+    is(bytes, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID,
+       type, 0);
+  };
+  preferred(16 * kPage, CU_MEM_LOCATION_TYPE_INVALID);
+  prefetched(16 * kPage, CU_MEM_LOCATION_TYPE_INVALID);
+  ASSERT_EQ(CUDA_SUCCESS, cuMemAdvise_v2(at(p), 16 * kPage, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, cpu()));
+  prefetch(p, 16 * kPage, gpu());
+  preferred(16 * kPage, CU_MEM_LOCATION_TYPE_HOST);
+  prefetched(16 * kPage, CU_MEM_LOCATION_TYPE_DEVICE);
+  // One half of it elsewhere: the whole is in no one place.
+  ASSERT_EQ(CUDA_SUCCESS, cuMemAdvise_v2(at(p), 8 * kPage, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, gpu()));
+  prefetch(p, 8 * kPage, cpu());
+  preferred(8 * kPage, CU_MEM_LOCATION_TYPE_DEVICE);
+  preferred(16 * kPage, CU_MEM_LOCATION_TYPE_INVALID);
+  prefetched(8 * kPage, CU_MEM_LOCATION_TYPE_HOST);
+  prefetched(16 * kPage, CU_MEM_LOCATION_TYPE_INVALID);
+  ASSERT_EQ(CUDA_SUCCESS, cuMemAdvise_v2(at(p), 16 * kPage, CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION, {}));
+  preferred(8 * kPage, CU_MEM_LOCATION_TYPE_INVALID);
+}
+
+TEST_F(Policy, WhatIsNoPlaceIsRefused) {
+  char* p = managed(kPage);
+  const CUmemLocation nowhere = {CU_MEM_LOCATION_TYPE_INVALID, {0}}, device = {CU_MEM_LOCATION_TYPE_DEVICE, {99}},
+                      node = {CU_MEM_LOCATION_TYPE_HOST_NUMA, {0}}, noNode = {CU_MEM_LOCATION_TYPE_HOST_NUMA, {7777}};
+  for (const CUmemLocation& l : {nowhere, device, noNode}) {
+    EXPECT_EQ(CUDA_ERROR_INVALID_DEVICE, cuMemAdvise_v2(at(p), kPage, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, l));
+    EXPECT_EQ(CUDA_ERROR_INVALID_DEVICE, cuMemAdvise_v2(at(p), kPage, CU_MEM_ADVISE_SET_ACCESSED_BY, l));
+    EXPECT_EQ(CUDA_ERROR_INVALID_DEVICE, cuMemPrefetchAsync_v2(at(p), kPage, l, 0, nullptr));
+    EXPECT_EQ(CUDA_SUCCESS, cuMemAdvise_v2(at(p), kPage, CU_MEM_ADVISE_UNSET_READ_MOSTLY, l));  // not looked at
+  }
+  EXPECT_EQ(CUDA_SUCCESS, cuMemAdvise_v2(at(p), kPage, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, node));
+  EXPECT_EQ(CUDA_ERROR_INVALID_DEVICE, cuMemAdvise_v2(at(p), kPage, CU_MEM_ADVISE_SET_ACCESSED_BY, node));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemPrefetchAsync_v2(at(p), kPage, gpu(), 1, nullptr));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemPrefetchAsync_v2(at(p), 0, gpu(), 0, nullptr));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemAdvise_v2(at(p), 0, CU_MEM_ADVISE_SET_READ_MOSTLY, gpu()));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemAdvise_v2(at(p), 64 * kMiB, CU_MEM_ADVISE_SET_READ_MOSTLY, gpu()));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemAdvise_v2(at(p), kPage, static_cast<CUmem_advise>(7), gpu()));
+}
+
 // As on a card: one fault of the CPU brings all 64 KiB, one of the device takes them back.
 TEST_F(Policy, PreferredLocationGpuDoesNotHoldPagesAgainstTheCpu) {
   constexpr size_t kBytes = 16 * kPage;

@@ -18,9 +18,8 @@ volatile uintptr_t handlerStack = 0;
 volatile int crashes = 0;
 
 void onCrash(int, siginfo_t* info, void*) {
-  char here;
   crashAddress = reinterpret_cast<uintptr_t>(info->si_addr);
-  handlerStack = reinterpret_cast<uintptr_t>(&here);
+  handlerStack = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   crashes = crashes + 1;
   siglongjmp(escape, 1);
 }
@@ -113,7 +112,8 @@ TEST_F(Signals, AnAlternateStackOfTheProgramStaysItsOwn) {
   std::thread([p] {
     constexpr size_t kStack = 65536;
     void* memory = mmap(nullptr, kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    stack_t mine{}, now{};
+    stack_t before{}, mine{}, now{};
+    ASSERT_EQ(0, sigaltstack(nullptr, &before));  // a sanitizer's, if any
     mine.ss_sp = memory;
     mine.ss_size = kStack;
     ASSERT_EQ(0, sigaltstack(&mine, nullptr));
@@ -125,8 +125,7 @@ TEST_F(Signals, AnAlternateStackOfTheProgramStaysItsOwn) {
     crashAt(24);
     EXPECT_GE(handlerStack, reinterpret_cast<uintptr_t>(memory));
     EXPECT_LT(handlerStack, reinterpret_cast<uintptr_t>(memory) + kStack);
-    mine.ss_flags = SS_DISABLE;
-    sigaltstack(&mine, nullptr);
+    sigaltstack(&before, nullptr);
     munmap(memory, kStack);
   }).join();
 }
@@ -134,10 +133,13 @@ TEST_F(Signals, AnAlternateStackOfTheProgramStaysItsOwn) {
 TEST_F(Signals, AThreadWithoutAnAlternateStackFaultsToo) {
   char* p = onDevice();
   std::thread([p] {
-    stack_t now{};
-    ASSERT_EQ(0, sigaltstack(nullptr, &now));
-    ASSERT_NE(0, now.ss_flags & SS_DISABLE);
+    stack_t before{}, none{}, now{};
+    none.ss_flags = SS_DISABLE;
+    ASSERT_EQ(0, sigaltstack(&none, &before));
     readAll(p);
+    ASSERT_EQ(0, sigaltstack(nullptr, &now));
+    EXPECT_EQ(SS_DISABLE, now.ss_flags);
+    sigaltstack(&before, nullptr);
   }).join();
 }
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Managed memory: allocation, advice, prefetching, and what is known of a range.
+#include <unistd.h>
+
 #include <algorithm>
 #include <optional>
+#include <string>
 
 #include "softgpu/driver/capture.h"
 #include "softgpu/driver/copy.h"
@@ -47,10 +50,19 @@ CUresult managedRange(uint64_t address, size_t count) {
   return CUDA_SUCCESS;
 }
 
+bool hasNode(int id) {
+  if (id <= 0) return id == 0;
+  return access(("/sys/devices/system/node/node" + std::to_string(id)).c_str(), F_OK) == 0;
+}
+
 bool validLocation(const CUmemLocation& location) {
-  if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) return Driver::get().device(location.id) != nullptr;
-  return location.type == CU_MEM_LOCATION_TYPE_HOST || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
-         location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+  switch (location.type) {
+    case CU_MEM_LOCATION_TYPE_DEVICE: return Driver::get().device(location.id) != nullptr;
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA: return hasNode(location.id);
+    case CU_MEM_LOCATION_TYPE_HOST:
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT: return true;
+    default: return false;
+  }
 }
 
 Processor processorOf(const CUmemLocation& location) {
@@ -106,6 +118,10 @@ CUresult advise(uint64_t address, size_t count, CUmem_advise advice, const CUmem
   const bool located = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
                        advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
   if (located && (!validLocation(location) || !concurrent(location))) return CUDA_ERROR_INVALID_DEVICE;
+  // Nodes of the host's memory have a place, not a processor that accesses.
+  if (located && advice != CU_MEM_ADVISE_SET_PREFERRED_LOCATION && location.type != CU_MEM_LOCATION_TYPE_DEVICE &&
+      location.type != CU_MEM_LOCATION_TYPE_HOST)
+    return CUDA_ERROR_INVALID_DEVICE;
   if (const CUresult e = managedRange(address, count)) return e;
   const auto what = static_cast<Advice>(advice - CU_MEM_ADVISE_SET_READ_MOSTLY);
   ManagedMemory::get().advise(address, count, what, located ? processorOf(location) : memory::kCpu);
@@ -132,6 +148,13 @@ DRIVER_API(cuMemAdvise_v2)(CUdeviceptr devPtr, size_t count, CUmem_advise advice
 }
 
 namespace {
+
+// The host's memory is one place here, whichever node was asked for.
+int32_t typeOf(CUdevice where) {
+  return where == CU_DEVICE_INVALID ? CU_MEM_LOCATION_TYPE_INVALID
+         : where == CU_DEVICE_CPU   ? CU_MEM_LOCATION_TYPE_HOST
+                                    : CU_MEM_LOCATION_TYPE_DEVICE;
+}
 
 CUresult rangeAttribute(void* data, size_t bytes, int attribute, CUdeviceptr address, size_t count) {
   if (const CUresult e = managedRange(address, count)) return e;
@@ -160,6 +183,12 @@ CUresult rangeAttribute(void* data, size_t bytes, int attribute, CUdeviceptr add
     }
     case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION: return put32(common(&ManagedPage::preferred));
     case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION: return put32(common(&ManagedPage::lastPrefetch));
+    case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE: return put32(typeOf(common(&ManagedPage::preferred)));
+    case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE: return put32(typeOf(common(&ManagedPage::lastPrefetch)));
+    // Of no meaning unless the type is a device.
+    case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID: return put32(std::max(common(&ManagedPage::preferred), 0));
+    case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID:
+      return put32(std::max(common(&ManagedPage::lastPrefetch), 0));
     case CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY: {
       if (bytes == 0 || bytes % 4) return CUDA_ERROR_INVALID_VALUE;
       uint32_t mask = ~0u;
