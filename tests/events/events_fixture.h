@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "gpu.h"
 
@@ -12,7 +13,9 @@ class Events : public Gpu {
  protected:
   void SetUp() override {
     Gpu::SetUp();
-    sm = domainOf("inst_executed");
+    // The Hopper-class model has today's names alone.
+    hopper = std::getenv("EVENTS_HOPPER") != nullptr;
+    sm = domainOf(hopper ? "smsp__inst_executed" : "inst_executed");
   }
   CUpti_EventDomainID domainOf(const char* event) {
     const CUpti_EventID id = eventId(event);
@@ -86,6 +89,7 @@ class Events : public Gpu {
   }
 
   CUpti_EventDomainID sm = 0;
+  bool hopper = false;
 };
 
 }  // namespace sonde::test

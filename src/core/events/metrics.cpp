@@ -90,18 +90,20 @@ Metric parseMetric(const nlohmann::json& j, uint32_t index) {
 
 }  // namespace
 
-Status MetricSystem::load(uint32_t device) {
+Status MetricSystem::load(uint32_t device, const List** list) {
   std::lock_guard lock(mutex_);
-  if (loaded_) return {};
   const char* text = nullptr;
   if (platform_.deviceString(device, "metrics", &text) != 0 || !text)
     return {CUPTI_ERROR_NOT_SUPPORTED, "device " + std::to_string(device) + " has no metrics"};
+  if (const auto known = lists_.find(std::string_view(text)); known != lists_.end()) {
+    *list = &known->second;
+    return {};
+  }
   try {
-    const nlohmann::json list = nlohmann::json::parse(text).at("metrics");
-    std::vector<Metric> parsed;
-    for (const nlohmann::json& j : list) parsed.push_back(parseMetric(j, static_cast<uint32_t>(parsed.size())));
-    metrics_ = std::move(parsed);
-    loaded_ = true;
+    const nlohmann::json all = nlohmann::json::parse(text).at("metrics");
+    List parsed;
+    for (const nlohmann::json& j : all) parsed.push_back(parseMetric(j, static_cast<uint32_t>(parsed.size())));
+    *list = &lists_.emplace(text, std::move(parsed)).first->second;
   } catch (const std::exception& e) {
     return {CUPTI_ERROR_NOT_SUPPORTED, std::string("the metrics of the device cannot be read: ") + e.what()};
   }
@@ -111,8 +113,9 @@ Status MetricSystem::load(uint32_t device) {
 Status MetricSystem::forDevice(uint32_t device, std::vector<const Metric*>* metrics) {
   const Catalogue* catalogue = nullptr;
   if (Status s = events_.catalogue(device, &catalogue); !s.ok()) return s;
-  if (Status s = load(device); !s.ok()) return s;
-  for (const Metric& m : metrics_) {
+  const List* list = nullptr;
+  if (Status s = load(device, &list); !s.ok()) return s;
+  for (const Metric& m : *list) {
     const bool there = std::all_of(m.inputs.begin(), m.inputs.end(), [&](const Metric::Input& i) {
       return i.isProperty || catalogue->event(std::string_view(i.event));
     });
@@ -157,9 +160,21 @@ Status MetricSystem::byName(uint32_t device, std::string_view name, const Metric
           "device " + std::to_string(device) + " has no metric \"" + std::string(name) + "\""};
 }
 
-Status MetricSystem::eventIds(uint32_t device, const Metric& metric, std::vector<CUpti_EventID>* ids) {
+Status MetricSystem::onDevice(uint32_t device, CUpti_MetricID id, const Metric** metric) {
+  const List* list = nullptr;
+  if (Status s = load(device, &list); !s.ok()) return s;
+  if (id == 0 || id > list->size())
+    return {CUPTI_ERROR_INVALID_METRIC_ID, "device " + std::to_string(device) + " has no metric " + std::to_string(id)};
+  *metric = &(*list)[id - 1];
+  return {};
+}
+
+Status MetricSystem::eventIds(uint32_t device, const Metric& any, std::vector<CUpti_EventID>* ids) {
   const Catalogue* catalogue = nullptr;
   if (Status s = events_.catalogue(device, &catalogue); !s.ok()) return s;
+  const Metric* own = nullptr;
+  if (Status s = onDevice(device, any.id, &own); !s.ok()) return s;
+  const Metric& metric = *own;
   for (const Metric::Input& i : metric.inputs) {
     if (i.isProperty) continue;
     const Event* e = catalogue->event(std::string_view(i.event));
@@ -247,8 +262,11 @@ Status MetricSystem::compute(const Metric& metric, std::span<const CUpti_EventID
   return {};
 }
 
-Status MetricSystem::evaluate(uint32_t device, const Metric& metric, std::span<const CUpti_EventID> ids,
+Status MetricSystem::evaluate(uint32_t device, const Metric& any, std::span<const CUpti_EventID> ids,
                               std::span<const uint64_t> values, uint64_t durationNs, CUpti_MetricValue* result) {
+  const Metric* own = nullptr;
+  if (Status s = onDevice(device, any.id, &own); !s.ok()) return s;
+  const Metric& metric = *own;
   std::vector<CUpti_EventID> wanted;
   if (Status s = eventIds(device, metric, &wanted); !s.ok()) return s;
   std::map<uint32_t, double> properties;

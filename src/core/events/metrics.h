@@ -35,7 +35,8 @@ struct Metric {
   std::vector<Input> inputs;
 };
 
-// Thread-safe. Metrics are parsed at first use and then immutable.
+// Thread-safe. Metrics are parsed at first use and then immutable. A metric has
+// the same id on every device: its place in the list.
 class MetricSystem {
  public:
   MetricSystem(const SondePlatform& platform, EventSystem& events) : platform_(platform), events_(events) {}
@@ -62,7 +63,11 @@ class MetricSystem {
                   CUpti_MetricValue* result);
 
  private:
-  Status load(uint32_t device);
+  using List = std::vector<Metric>;
+  // The metrics in the device's text.
+  Status load(uint32_t device, const List** list);
+  // The same metric as the device has it: formulas may differ between devices.
+  Status onDevice(uint32_t device, CUpti_MetricID id, const Metric** metric);
   // `wanted`: the ids of the metric's events, in the order of its inputs.
   Status compute(const Metric& metric, std::span<const CUpti_EventID> wanted, std::span<const CUpti_EventID> ids,
                  std::span<const uint64_t> values, const std::map<uint32_t, double>& properties,
@@ -71,8 +76,7 @@ class MetricSystem {
   const SondePlatform& platform_;
   EventSystem& events_;
   std::mutex mutex_;
-  bool loaded_ = false;
-  std::vector<Metric> metrics_;
+  std::map<std::string, List, std::less<>> lists_;  // by text
 };
 
 }  // namespace sonde::core::events

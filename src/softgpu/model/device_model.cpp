@@ -231,18 +231,22 @@ DeviceModel parseModel(const std::string& text, const std::string& origin) {
   // out. A single one needs no list.
   if (const json* counters = r.find("counters")) {
     const json list = counters->is_array() ? *counters : json::array({*counters});
+    // The same metrics, as formulas of the events that the device has.
+    bool classic = false;
     uint32_t bits = 64;
     r.integer("counter_bits", bits, 1, 64);
     for (const json& c : list) {
       const char* known = c.is_string() ? catalogueNamed(c.get<std::string>()) : nullptr;
       if (c.is_string() && !known) r.fail("counters", "names no event catalogue (known: classic, hopper)");
       std::string text = known ? known : c.dump();
+      classic = classic || c != json("hopper");
       if (bits < 64) text = withCounterBits(text, bits);
       m.countersJson += (m.countersJson.empty() ? "[" : ",") + text;
     }
     if (!m.countersJson.empty()) m.countersJson += "]";
+    const char* metrics = catalogueNamed(classic ? "metrics" : "metrics_hopper");
+    if (metrics && !m.countersJson.empty()) m.metricsJson = metrics;
   }
-  if (const char* metrics = catalogueNamed("metrics"); metrics && !m.countersJson.empty()) m.metricsJson = metrics;
   r.finish();
   if (m.name.empty()) r.fail("name", "is missing");
   return m;
