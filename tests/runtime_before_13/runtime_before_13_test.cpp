@@ -133,6 +133,37 @@ TEST_P(OldRuntime, SharesItsStateWithTheNewRuntime) {
   EXPECT_EQ(release(p), 0);
 }
 
+// CUDA 12.8: the place of the copy at fault comes back, before the stream.
+TEST_P(OldRuntime, BatchesOfCopiesTellWhichFailed) {
+  if (GetParam() != 12) GTEST_SKIP() << "since CUDA 12.8";
+  struct Attributes {
+    int order, sourceType, sourceId, targetType, targetId;
+    unsigned flags;
+  } how{2, 0, 0, 0, 0, 0};  // the source is read during the call
+  char* p = nullptr;
+  void* stream = nullptr;
+  ASSERT_EQ(function<int(char**, size_t)>("cudaMalloc")(&p, 16), 0);
+  ASSERT_EQ(function<int(void**, unsigned)>("cudaStreamCreateWithFlags")(&stream, 1), 0);
+  char in[16] = "0123456789abcde", out[16] = {};
+  void *dsts[] = {p + 8, p}, *srcs[] = {in, in + 8};
+  size_t sizes[] = {8, 8}, zero = 0, failed = 7;
+  auto* batch = function<int(void**, void**, size_t*, size_t, Attributes*, size_t*, size_t, size_t*, void*)>(
+      "cudaMemcpyBatchAsync");
+  ASSERT_EQ(batch(dsts, srcs, sizes, 2, &how, &zero, 1, &failed, stream), 0);
+  EXPECT_EQ(failed, 7u);
+  ASSERT_EQ(function<int(void*)>("cudaStreamSynchronize")(stream), 0);
+  ASSERT_EQ(function<int(void*, const void*, size_t, int)>("cudaMemcpy")(out, p, 16, 2), 0);
+  EXPECT_EQ(std::string(out, 8), std::string("89abcde\0", 8));
+  EXPECT_EQ(std::string(out + 8, 8), "01234567");
+  sizes[1] = 64;  // beyond the allocation
+  EXPECT_EQ(batch(dsts, srcs, sizes, 2, &how, &zero, 1, &failed, stream), 1);
+  EXPECT_EQ(failed, 1u);
+  EXPECT_EQ(batch(dsts, srcs, sizes, 2, &how, &zero, 3, &failed, stream), 1);
+  EXPECT_EQ(failed, SIZE_MAX);
+  EXPECT_EQ(function<int(void*)>("cudaStreamDestroy")(stream), 0);
+  EXPECT_EQ(function<int(void*)>("cudaFree")(p), 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Releases, OldRuntime, testing::Values(11, 12),
                          [](const auto& i) { return "Cuda" + std::to_string(i.param); });
 

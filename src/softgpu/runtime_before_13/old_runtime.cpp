@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -308,6 +309,72 @@ SONDE_OLD(cudaStreamUpdateCaptureDependencies_v2_ptsz)(cudaStream_t stream, cuda
 #undef SONDE_UPDATE
 
 // ------------------------------------------------------- functions that went --
+
+// ---------------------------------------------------------------- batches --
+// CUDA 12.8 told which copy was at fault. The newer function does not: the driver's older one is asked, which checks
+// all copies before it makes any and finds the same error again.
+
+namespace {
+
+template <class F>
+F* driverFunction(const char* name, bool perThread) {
+  void* f = nullptr;
+  cudaDriverEntryPointQueryResult status{};
+  call<cudaError_t(const char*, void**, unsigned, unsigned long long, cudaDriverEntryPointQueryResult*)>(
+      "cudaGetDriverEntryPointByVersion", name, &f, 12080u,
+      perThread ? cudaEnablePerThreadDefaultStream : cudaEnableLegacyStream, &status);
+  return reinterpret_cast<F*>(f);
+}
+
+cudaError_t copyBatch(const char* name, bool perThread, void** dsts, void** srcs, size_t* sizes, size_t count,
+                      cudaMemcpyAttributes* attrs, size_t* attrsIdxs, size_t numAttrs, size_t* failIdx,
+                      cudaStream_t stream) {
+  const auto result =
+      call<cudaError_t(void**, void**, size_t*, size_t, cudaMemcpyAttributes*, size_t*, size_t, cudaStream_t)>(
+          name, dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, stream);
+  if (result == cudaSuccess || !failIdx) return result;
+  *failIdx = SIZE_MAX;
+  using Old = int(void**, void**, size_t*, size_t, cudaMemcpyAttributes*, size_t*, size_t, size_t*, cudaStream_t);
+  if (result != cudaErrorInvalidValue) return result;
+  if (auto* old = driverFunction<Old>("cuMemcpyBatchAsync", perThread))
+    old(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, stream);
+  return result;
+}
+
+cudaError_t boxBatch(const char* name, bool perThread, size_t numOps, cudaMemcpy3DBatchOp* opList, size_t* failIdx,
+                     unsigned long long flags, cudaStream_t stream) {
+  const auto result = call<cudaError_t(size_t, cudaMemcpy3DBatchOp*, unsigned long long, cudaStream_t)>(
+      name, numOps, opList, flags, stream);
+  if (result == cudaSuccess || !failIdx) return result;
+  *failIdx = SIZE_MAX;
+  using Old = int(size_t, cudaMemcpy3DBatchOp*, size_t*, unsigned long long, cudaStream_t);
+  if (result != cudaErrorInvalidValue) return result;
+  if (auto* old = driverFunction<Old>("cuMemcpy3DBatchAsync", perThread)) old(numOps, opList, failIdx, flags, stream);
+  return result;
+}
+
+}  // namespace
+
+SONDE_OLD(cudaMemcpyBatchAsync)
+(void** dsts, void** srcs, size_t* sizes, size_t count, cudaMemcpyAttributes* attrs, size_t* attrsIdxs, size_t numAttrs,
+ size_t* failIdx, cudaStream_t stream) {
+  return copyBatch("cudaMemcpyBatchAsync", false, dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx,
+                   stream);
+}
+SONDE_OLD(cudaMemcpyBatchAsync_ptsz)
+(void** dsts, void** srcs, size_t* sizes, size_t count, cudaMemcpyAttributes* attrs, size_t* attrsIdxs, size_t numAttrs,
+ size_t* failIdx, cudaStream_t stream) {
+  return copyBatch("cudaMemcpyBatchAsync_ptsz", true, dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx,
+                   stream);
+}
+SONDE_OLD(cudaMemcpy3DBatchAsync)
+(size_t numOps, cudaMemcpy3DBatchOp* opList, size_t* failIdx, unsigned long long flags, cudaStream_t stream) {
+  return boxBatch("cudaMemcpy3DBatchAsync", false, numOps, opList, failIdx, flags, stream);
+}
+SONDE_OLD(cudaMemcpy3DBatchAsync_ptsz)
+(size_t numOps, cudaMemcpy3DBatchOp* opList, size_t* failIdx, unsigned long long flags, cudaStream_t stream) {
+  return boxBatch("cudaMemcpy3DBatchAsync_ptsz", true, numOps, opList, failIdx, flags, stream);
+}
 
 SONDE_OLD(cudaThreadSynchronize)() { return call<cudaError_t()>("cudaDeviceSynchronize"); }
 SONDE_OLD(cudaThreadExit)() { return call<cudaError_t()>("cudaDeviceReset"); }
