@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -12,6 +13,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
 
 #include "process.h"
 
@@ -60,6 +62,42 @@ std::string column(const std::string& csv, const std::string& rowEnd, size_t col
     return line.substr(start, line.find(',', start) - start);
   }
   return "no such row";
+}
+
+// Processes that start at once compile the same kernels into one folder; what is broken there is made anew.
+TEST_F(Product, ProgramsShareCompiledCode) {
+  const std::string cache = file("cache");
+  auto run = [&] {
+    Outcome o = runProgram({std::string(PREFIX) + "/bin/sonde", "run", "--csv", "-r", "cuda_gpu_kern_sum", PROGRAM},
+                           {{"SONDE_CACHE_DIR", cache}});
+    EXPECT_EQ(o.status, 0) << o.err;
+    EXPECT_EQ(column(o.out, ",\"fill(int*, int)\"", 2), "4");
+  };
+  std::vector<std::thread> processes;
+  for (int i = 0; i < 4; ++i) processes.emplace_back(run);
+  for (auto& p : processes) p.join();
+  auto files = [&] {
+    std::map<std::string, uint64_t> sizes;
+    for (const auto& entry : fs::directory_iterator(cache)) {
+      EXPECT_FALSE(entry.path().has_extension()) << entry.path();
+      sizes[entry.path().filename()] = entry.file_size();
+    }
+    return sizes;
+  };
+  const auto made = files();
+  EXPECT_GE(made.size(), 2u);
+  auto nodeOf = [&](const std::string& name) {
+    struct stat status{};
+    EXPECT_EQ(0, ::stat((cache + "/" + name).c_str(), &status));
+    return status.st_ino;
+  };
+  std::map<std::string, ino_t> nodes;
+  for (const auto& [name, bytes] : made) nodes[name] = nodeOf(name);
+  run();
+  for (const auto& [name, node] : nodes) EXPECT_EQ(node, nodeOf(name));  // nothing was compiled
+  for (const auto& [name, bytes] : made) fs::resize_file(cache + "/" + name, bytes / 2);
+  run();
+  EXPECT_EQ(made, files());
 }
 
 TEST_F(Product, SummariesCountWhatTheProgramDid) {

@@ -6,11 +6,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <vector>
 
 namespace sonde::softgpu::jit {
 
@@ -32,24 +35,33 @@ uint64_t checksum(std::string_view a, std::string_view b) {
 }  // namespace
 
 ObjectCache& ObjectCache::get() {
-  static ObjectCache* cache = new ObjectCache();
+  static ObjectCache* cache = [] {
+    uint64_t limit = uint64_t{1} << 30;
+    std::string directory;
+    const char* disable = std::getenv("CUDA_CACHE_DISABLE");
+    const bool enabled = disable == nullptr || std::strtol(disable, nullptr, 10) == 0;
+    if (const char* dir = std::getenv("SONDE_CACHE_DIR")) {
+      directory = dir;
+    } else if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg && *xdg) {
+      directory = std::string(xdg) + "/sonde";
+    } else if (const char* home = std::getenv("HOME"); home && *home) {
+      directory = std::string(home) + "/.cache/sonde";
+    }
+    if (const char* most = std::getenv("CUDA_CACHE_MAXSIZE")) {
+      char* end = nullptr;
+      const unsigned long long bytes = std::strtoull(most, &end, 10);
+      if (end != most && *end == 0) limit = bytes;
+    }
+    return new ObjectCache(enabled ? directory : "", limit);
+  }();
   return *cache;
 }
 
-ObjectCache::ObjectCache() {
-  namespace fs = std::filesystem;
+ObjectCache::ObjectCache(std::string directory, uint64_t limit) : directory_(std::move(directory)), limit_(limit) {
   std::error_code ec;
-  if (const char* dir = std::getenv("SONDE_CACHE_DIR")) {
-    if (!*dir) return;
-    directory_ = dir;
-  } else if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg && *xdg) {
-    directory_ = std::string(xdg) + "/sonde";
-  } else if (const char* home = std::getenv("HOME"); home && *home) {
-    directory_ = std::string(home) + "/.cache/sonde";
-  } else {
-    return;
-  }
-  fs::create_directories(directory_, ec);
+  if (limit_ == 0) directory_.clear();
+  if (directory_.empty()) return;
+  std::filesystem::create_directories(directory_, ec);
   if (ec) directory_.clear();
 }
 
@@ -78,7 +90,43 @@ bool ObjectCache::load(const std::string& key, std::string& meta, std::string& o
   if (!in.read(meta.data(), static_cast<std::streamsize>(h.metaBytes)) ||
       !in.read(object.data(), static_cast<std::streamsize>(h.objectBytes)))
     return false;
-  return checksum(meta, object) == h.check;
+  if (checksum(meta, object) != h.check) return false;
+  utimensat(AT_FDCWD, (directory_ + "/" + key).c_str(), nullptr, 0);  // used just now
+  return true;
+}
+
+// Other processes do the same at the same time: a file that is gone is gone.
+void ObjectCache::makeRoom() {
+  namespace fs = std::filesystem;
+  struct Entry {
+    fs::file_time_type used;
+    uint64_t bytes;
+    fs::path path;
+  };
+  std::vector<Entry> entries;
+  uint64_t sum = 0;
+  std::error_code ec;
+  const auto now = fs::file_time_type::clock::now();
+  for (fs::directory_iterator at(directory_, ec), end; !ec && at != end; at.increment(ec)) {
+    std::error_code gone;
+    const uint64_t bytes = at->file_size(gone);
+    const auto used = gone ? now : at->last_write_time(gone);
+    if (gone || !at->is_regular_file(gone)) continue;
+    // What a process that died was writing.
+    if (at->path().has_extension() && now - used > std::chrono::hours(1)) {
+      fs::remove(at->path(), gone);
+      continue;
+    }
+    entries.push_back({used, bytes, at->path()});
+    sum += bytes;
+  }
+  if (sum <= limit_) return;
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.used < b.used; });
+  for (const Entry& e : entries) {
+    if (sum <= limit_ - limit_ / 8) break;
+    fs::remove(e.path, ec);
+    sum -= e.bytes;
+  }
 }
 
 std::string ObjectCache::fileOf(const std::string& key) const {
@@ -115,9 +163,16 @@ uint64_t ObjectCache::store(const std::string& key, std::string_view meta, std::
   put(meta.data(), meta.size());
   put(object.data(), object.size());
   close(fd);
-  if (ok && rename(temporary.c_str(), path.c_str()) == 0) return fileBytes(meta, object);
-  unlink(temporary.c_str());
-  return 0;
+  if (!ok || rename(temporary.c_str(), path.c_str()) != 0) {
+    unlink(temporary.c_str());
+    return 0;
+  }
+  const uint64_t bytes = fileBytes(meta, object);
+  if (storedSince_.fetch_add(bytes) + bytes >= limit_ / 16) {
+    storedSince_.store(0);
+    makeRoom();
+  }
+  return bytes;
 }
 
 }  // namespace sonde::softgpu::jit
