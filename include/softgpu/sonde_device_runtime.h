@@ -44,6 +44,8 @@ SONDE_DEVICE_API cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum 
 SONDE_DEVICE_API cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream);
 #undef SONDE_DEVICE_API
 
+#define SONDE_LAUNCH_INLINE __device__ __attribute__((always_inline, nodebug))
+
 namespace sonde {
 
 /* Outside of any function, so that clang takes the kernel's address. */
@@ -54,23 +56,22 @@ template <class Function, Function kernel> __device__ void *const KernelAddress<
 template <class Function, Function kernel> class DeviceLaunch;
 template <class... Parameters, void (*kernel)(Parameters...)> class DeviceLaunch<void (*)(Parameters...), kernel> {
 public:
-  __device__ __attribute__((nodebug)) DeviceLaunch(dim3 grid, dim3 block, size_t sharedBytes = 0,
+  SONDE_LAUNCH_INLINE DeviceLaunch(dim3 grid, dim3 block, size_t sharedBytes = 0,
                                                    cudaStream_t stream = 0)
       : grid_(grid), block_(block), sharedBytes_(sharedBytes), stream_(stream) {}
   /* Errors are kept for cudaGetLastError, as everywhere. */
-  __device__ __attribute__((nodebug)) void operator()(Parameters... parameters) const {
+  SONDE_LAUNCH_INLINE void operator()(Parameters... parameters) const {
     void *buffer = cudaGetParameterBufferV2(KernelAddress<void (*)(Parameters...), kernel>::value, grid_, block_,
                                             (unsigned int)sharedBytes_);
     if (!buffer) return;
     size_t at = 0;
-    (void)at;
-    int inOrder[] = {0, (put(buffer, at, parameters), 0)...};
+    const int inOrder[] = {(int)at, (put(buffer, at, parameters), 0)...};
     (void)inOrder;
     cudaLaunchDeviceV2(buffer, stream_);
   }
 
 private:
-  template <class T> static __device__ __attribute__((nodebug)) void put(void *buffer, size_t &at, const T &value) {
+  template <class T> static SONDE_LAUNCH_INLINE void put(void *buffer, size_t &at, const T &value) {
     at = (at + alignof(T) - 1) / alignof(T) * alignof(T);
     memcpy((char *)buffer + at, &value, sizeof(T));
     at += sizeof(T);
@@ -81,6 +82,8 @@ private:
 };
 
 } /* namespace sonde */
+
+#undef SONDE_LAUNCH_INLINE
 
 #endif /* clang compiling CUDA */
 #endif /* SONDE_SOFTGPU_DEVICE_RUNTIME_H_ */

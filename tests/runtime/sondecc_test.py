@@ -204,6 +204,54 @@ int main() {
                          ["inlined.cu"])
         self.assertLessEqual({line for line in re.findall(r"\.loc\s+1\s+(\d+)", ptx)}, set("012345"))
 
+    def test_launches_in_device_code(self):
+        self.write("launch.cu", r"""
+#include <cstdio>
+struct Pair { char c; double d; };
+__global__ void note(char a, short b, Pair pair, int* out) { out[blockIdx.x] = a + b + pair.c + int(pair.d); }
+namespace inner { template <class T> __global__ void fill(T* out, T value) { out[threadIdx.x] = value; } }
+template <class T> __device__ void launchFill(T* out, T value) {
+  // A comment with <<<1>>>, and "<<<" in a text.
+  const char* text = "k<<<1, 1>>>(x)";
+  inner::fill<T><<<1,
+                   dim3(4)>>>(out, text[0] == 'k' ? value : T(0));
+}
+__global__ void deep(int* out, int n) {
+  if (n > 0) deep<<<1, 1>>>(out, n - 1);
+  else atomicAdd(out, 1);
+}
+__global__ void parent(int* out) {
+  if (threadIdx.x != 0) return;
+  note<<<2, 1>>>('a', 3, Pair{1, 2.5}, out);
+  launchFill(out + 4, 7);
+  deep<<<1, 1>>>(out + 8, 3);
+  cudaStream_t stream;
+  out[9] = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  note<<<1, 1, 16, stream>>>(1, 2, Pair{3, 4}, out + 10);
+  out[11] = cudaStreamDestroy(stream);
+  note<<<1, 5000>>>(1, 2, Pair{3, 4}, out);
+  out[12] = cudaGetLastError();
+  out[13] = cudaGetLastError();
+}
+int main() {
+  int *out, host[14];
+  cudaMalloc(&out, sizeof host);
+  cudaMemset(out, 0, sizeof host);
+  parent<<<1, 32>>>(out);
+  if (cudaMemcpy(host, out, sizeof host, cudaMemcpyDeviceToHost) != cudaSuccess) return 1;
+  for (int value : host) std::printf("%d ", value);
+}
+""")
+        for extra in ([], ["-std=c++14"], ["-G"]):
+            self.compile("-rdc=true", *extra, "launch.cu", "-o", "program")
+            done = self.run_in(["./program"])
+            # 97 + 3 + 1 + 2; 7 four times; one leaf; 1 + 2 + 3 + 4; cudaErrorInvalidConfiguration once.
+            self.assertEqual(done.stdout.split(), "103 103 0 0 7 7 7 7 1 0 10 0 9 0".split(), done.stderr)
+        # Positions stay those of the file.
+        self.write("wrong.cu", "__global__ void a();\n__global__ void b() {\n  a<<<1,\n      1>>>();\n  wrong();\n}\n")
+        result = self.compile("-rdc=true", "-c", "wrong.cu", ok=False)
+        self.assertIn("wrong.cu:5:3: error", result.stderr)
+
     def test_fat_binary_holds_each_architecture(self):
         self.compile("-fatbin", "-gencode", "arch=compute_75,code=sm_75", "--generate-code",
                      "arch=compute_90,code=[sm_90,compute_90]", "kernel.cu", "-o", "out.fatbin")
