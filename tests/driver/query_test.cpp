@@ -3,6 +3,7 @@
 // Logs, what devices can do, and functions that refuse.
 #include <cudaProfiler.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -134,9 +135,14 @@ TEST_F(QueryTest, WhatIsRefusedSaysSoOnce) {
   char text[1000];
   size_t size = sizeof text;
   OK(cuLogsDumpToMemory(&here, text, &size, 0));
-  EXPECT_EQ(std::string(text).substr(std::string(text).find("cuMulti")),
-            "cuMulticastGetGranularity is not supported: there is no multicast memory\n");
-  EXPECT_EQ(std::count(text, text + size, '\n'), 1);
+  static bool again = false;  // once a process
+  const std::string line = "cuMulticastGetGranularity is not supported: there is no multicast memory\n";
+  const std::string heard(text, size);
+  EXPECT_EQ(std::count(heard.begin(), heard.end(), '\n'), again ? 0 : 1);
+  if (!again) {
+    EXPECT_EQ(heard.substr(heard.size() - std::min(heard.size(), line.size())), line);
+  }
+  again = true;
   char luid[8];
   unsigned mask;
   FAILS(CUDA_ERROR_NOT_SUPPORTED, cuDeviceGetLuid(luid, &mask, device_));
