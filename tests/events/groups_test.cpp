@@ -272,7 +272,7 @@ TEST_F(Events, EVT_019_to_025_GroupAttributes) {
   CUPTI_OK(cuptiEventGroupDestroy(g));
 }
 
-TEST_F(Events, EVT_075_079_081_EnabledGroupsDoNotChange) {
+TEST_F(Events, EVT_073_075_079_081_EnabledGroupsDoNotChange) {
   CUpti_EventGroup g = group({"inst_executed"});
   CUPTI_OK(cuptiEventGroupEnable(g));
   EXPECT_EQ(CUPTI_ERROR_INVALID_OPERATION, cuptiEventGroupAddEvent(g, eventId("warps_launched")));
@@ -302,7 +302,7 @@ TEST_F(Events, EVT_083_GroupsThatDoNotFitTogether) {
   CUPTI_OK(cuptiEventGroupDestroy(b));
 }
 
-TEST_F(Events, EVT_030_031_KernelModeCountsTheLastKernel) {
+TEST_F(Events, EVT_030_031_101_KernelModeCountsTheLastKernel) {
   CUPTI_OK(cuptiSetEventCollectionMode(context, CUPTI_EVENT_COLLECTION_MODE_KERNEL));
   CUpti_EventGroup g = group({"warps_launched"});
   CUPTI_OK(cuptiEventGroupEnable(g));
@@ -317,7 +317,7 @@ TEST_F(Events, EVT_030_031_KernelModeCountsTheLastKernel) {
   CUPTI_OK(cuptiEventGroupDestroy(g));
 }
 
-TEST_F(Events, EVT_026_027_028_ContinuousModeAddsUp) {
+TEST_F(Events, EVT_026_027_028_082_087_100_ContinuousModeAddsUp) {
   CUPTI_OK(cuptiSetEventCollectionMode(context, CUPTI_EVENT_COLLECTION_MODE_CONTINUOUS));
   CUpti_EventGroup g = group({"warps_launched"});
   runEmpty(4);

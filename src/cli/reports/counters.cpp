@@ -41,7 +41,8 @@ struct Row {
 Table summary(const Trace& trace, const Options& options, CounterKind kind) {
   const bool events = kind == CounterKind::Event;
   Table t;
-  t.emptyReason = "no kernel launch was counted";
+  t.emptyReason =
+      options.kernels.empty() ? "no kernel launch was counted" : "no kernel that matches --kernels was counted";
   bool instances = false;
   // Kernels in the order of their first launches, counters in the order asked.
   std::map<std::pair<std::string, std::string>, size_t> kernels;
@@ -106,7 +107,8 @@ Table metricSummary(const Trace& trace, const Options& options) { return summary
 
 Table counterTrace(const Trace& trace, const Options& options) {
   Table t;
-  t.emptyReason = "no kernel launch was counted";
+  t.emptyReason =
+      options.kernels.empty() ? "no kernel launch was counted" : "no kernel that matches --kernels was counted";
   // A column for each counter, or for each of its instances.
   std::map<std::pair<size_t, uint32_t>, size_t> columns;
   const auto keyOf = [&](const CounterValue& v) -> std::optional<std::pair<size_t, uint32_t>> {
