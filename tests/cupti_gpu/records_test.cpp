@@ -385,6 +385,67 @@ TEST_F(GpuRecords, ModulesContextsAndTheCompiler) {
   CUDA(cudaFree(out));
 }
 
+// Tools join work to their own ids within a buffer, from its beginning on.
+TEST_F(GpuRecords, WorkIsInTheBufferOfItsThreadBehindTheExternalIdOfItsCall) {
+  enable({CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+          CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET});
+  size_t kernels = 0, copies = 0, sets = 0;
+  collector_.onComplete = [&](uint8_t* buffer, size_t, size_t valid) {
+    std::set<uint32_t> external, threads;
+    CUpti_Activity* record = nullptr;
+    auto joined = [&](uint32_t correlation) { EXPECT_EQ(1u, external.count(correlation)); };
+    while (cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
+      switch (record->kind) {
+        case CUPTI_ACTIVITY_KIND_RUNTIME: threads.insert(reinterpret_cast<CUpti_ActivityAPI*>(record)->threadId); break;
+        case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
+          external.insert(reinterpret_cast<CUpti_ActivityExternalCorrelation*>(record)->correlationId);
+          break;
+        case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+          ++kernels;
+          joined(reinterpret_cast<CUpti_ActivityKernel10*>(record)->correlationId);
+          break;
+        case CUPTI_ACTIVITY_KIND_MEMCPY:
+          ++copies;
+          joined(reinterpret_cast<CUpti_ActivityMemcpy6*>(record)->correlationId);
+          break;
+        case CUPTI_ACTIVITY_KIND_MEMSET:
+          ++sets;
+          joined(reinterpret_cast<CUpti_ActivityMemset4*>(record)->correlationId);
+          break;
+        default: break;
+      }
+    }
+    EXPECT_LE(threads.size(), 1u);
+  };
+  auto work = [](uint64_t id) {
+    uint32_t* out = nullptr;
+    uint32_t host[64];
+    cudaStream_t stream = nullptr;
+    CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, id));
+    CUDA(allocate(&out, 4096));
+    for (int i = 0; i < 20; ++i) {
+      CUDA(cudaMemsetAsync(out, 0, 4096, stream));
+      ASSERT_EQ(cudaSuccess, launch(out, 1, 64, 0, stream));
+      CUDA(cudaMemcpyAsync(host, out, sizeof host, cudaMemcpyDeviceToHost, stream));
+    }
+    CUDA(cudaStreamSynchronize(stream));
+    ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, nullptr));
+    CUDA(cudaFree(out));
+    CUDA(cudaStreamDestroy(stream));
+  };
+  std::thread other([&] { work(1); });
+  work(2);
+  other.join();
+  work(3);
+  CUDA(cudaDeviceSynchronize());
+  collector_.flush();
+  collector_.onComplete = nullptr;
+  EXPECT_EQ(60u, kernels);
+  EXPECT_EQ(60u, copies);
+  EXPECT_EQ(60u, sets);
+}
+
 TEST_F(GpuRecords, TwentyRunsAreTheSame) {
   enable({CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
           CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, CUPTI_ACTIVITY_KIND_MEMORY2});

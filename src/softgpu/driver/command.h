@@ -118,7 +118,7 @@ struct Command {
   uint64_t queuedNs = 0, submittedNs = 0;
   uint64_t gridId = 0;
   uint64_t listenerWord = 0;  // the listener's note about this work
-  uint64_t listenerWord2 = 0;
+  uint64_t listenerWord2 = 0, listenerWord3 = 0;
   bool countInstructions = false;  // the listener wants a kernel's instructions
   bool announced = false;          // a listener wanted it when it was enqueued
 

@@ -36,7 +36,7 @@ void Command::recycle() {
   graphId = 0;
   graphNodeId = 0;
   queuedNs = submittedNs = 0;
-  listenerWord = listenerWord2 = 0;
+  listenerWord = listenerWord2 = listenerWord3 = 0;
   countInstructions = false;
   announced = false;
 }
@@ -249,6 +249,7 @@ void announce(Stream& stream, Command& command) {
   command.announced = true;  // interest counts at the enqueueing
   command.listenerWord = w.listenerWord;
   command.listenerWord2 = w.listenerWord2;
+  command.listenerWord3 = w.listenerWord3;
   command.countInstructions = command.kind == CommandKind::kernel && w.countInstructions != 0;
 }
 

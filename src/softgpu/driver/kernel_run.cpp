@@ -39,6 +39,7 @@ SondeWork workOf(Stream& stream, const Command& command, uint32_t kind, uint64_t
   w.channelType = kind == SONDE_WORK_KERNEL ? 1 : 2;
   w.listenerWord = command.listenerWord;
   w.listenerWord2 = command.listenerWord2;
+  w.listenerWord3 = command.listenerWord3;
   return w;
 }
 
@@ -315,6 +316,7 @@ class Children {
       command->announced = true;
       command->listenerWord = report.listenerWord;
       command->listenerWord2 = report.listenerWord2;
+      command->listenerWord3 = report.listenerWord3;
       command->countInstructions = report.countInstructions != 0;
     }
     return command;
