@@ -54,4 +54,44 @@ TEST_F(HopperTest, MultiprocessorsAreDividedInEights) {
   EXPECT_EQ(rest.sm.smCount, sms - 72);
 }
 
+// Device 1 is of the default model.
+TEST_F(HopperTest, TwoDevices) {
+  const CUatomicOperation add = CU_ATOMIC_OPERATION_INTEGER_ADD;
+  unsigned can = 0;
+  OK(cuDeviceGetP2PAtomicCapabilities(&can, &add, 1, 0, 1));
+  EXPECT_EQ(can, 31u);
+  CUdevResource here, there;
+  OK(cuDeviceGetDevResource(0, &here, CU_DEV_RESOURCE_TYPE_SM));
+  OK(cuDeviceGetDevResource(1, &there, CU_DEV_RESOURCE_TYPE_SM));
+  EXPECT_EQ(there.sm.smCount, 16u);
+  CUdevResourceDesc desc;
+  CUdevResource both[] = {here, there};
+  FAILS(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, cuDevResourceGenerateDesc(&desc, both, 2));
+  OK(cuDevResourceGenerateDesc(&desc, &there, 1));
+  CUgreenCtx green;
+  FAILS(CUDA_ERROR_INVALID_VALUE, cuGreenCtxCreate(&green, desc, 0, CU_GREEN_CTX_DEFAULT_STREAM));
+  // A batch between the devices.
+  CUcontext other;
+  CUdeviceptr from, to;
+  CUstream s;
+  OK(cuMemAlloc(&from, 8));
+  OK(cuMemsetD32(from, 77, 2));
+  OK(cuCtxSynchronize());
+  OK(createContext(&other, 0, 1));
+  OK(cuMemAlloc(&to, 8));
+  OK(cuMemsetD32(to, 0, 2));
+  OK(cuCtxSynchronize());
+  OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+  CUmemcpyAttributes how{};
+  how.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+  size_t bytes = 4, zero = 0;
+  OK(cuMemcpyBatchAsync(&to, &from, &bytes, 1, &how, &zero, 1, s));
+  unsigned out[2] = {};
+  OK(cuMemcpyDtoHAsync(out, to, 8, s));
+  OK(cuStreamSynchronize(s));
+  EXPECT_EQ(out[0], 77u);
+  EXPECT_EQ(out[1], 0u);
+  OK(cuCtxDestroy(other));
+}
+
 }  // namespace
