@@ -147,11 +147,13 @@ class Advisor {
     const bool again = !up.pages.empty() && up.bytes >= kRoundTrips * up.distinct();
     if (again && gpu.writes == 0 && cpuWritesLater == 0 && cpu.faults + gpu.faults > 0) {
       add(area, "read-mostly", up.bytes + down.bytes,
-          fmt::format("{}: its pages went to the GPU {} on average, {} in all for {}, although all {} on it after the "
-                      "first were reads{}. If it is only read from then on, cudaMemAdviseSetReadMostly gives each "
-                      "processor a copy, and it is moved once.",
-                      what, times(up.bytes / up.distinct()), ofBytes(up.bytes), ofBytes(up.distinct()),
-                      many(cpu.faults + gpu.faults, "fault"), mostly(cpu)));
+          fmt::format(
+              "{}: its pages went to the GPU {} on average, {} in all for {}, although all {} on it after the "
+              "first were reads{}. A fault shows only the first access to a page: if nothing writes to it from "
+              "then on, cudaMemAdviseSetReadMostly gives each processor a copy, and it is moved once; otherwise "
+              "see cudaMemAdviseSetPreferredLocation with cudaMemAdviseSetAccessedBy.",
+              what, times(up.bytes / up.distinct()), ofBytes(up.bytes), ofBytes(up.distinct()),
+              many(cpu.faults + gpu.faults, "fault"), mostly(cpu)));
     } else if (thrashing != 0 || (again && down.bytes >= kRoundTrips * down.distinct() && !down.pages.empty())) {
       add(area, "ping-pong", up.bytes + down.bytes,
           fmt::format("{}: {} use the same pages in turn: {} to the GPU and {} back for {}{}{}. CPU: {}{}. GPU: {}{}. "
