@@ -117,8 +117,8 @@ def main():
         listing += f"| {symbol} | {r[column['since']]} | {'refused: ' + reason if reason else state} |\n"
     status = ("# Driver functions of the software GPU\n\n"
               f"Written by src/softgpu/driver/gen_entries.py. Of {len(bases)} functions {count['yes']} are there. "
-              f"{count['refused']} are exported and answer CUDA_ERROR_NOT_SUPPORTED, once with a line on stderr that "
-              f"gives the reason below. {count['no']} are not exported, and cuGetProcAddress answers "
+              f"{count['refused']} are exported, answer CUDA_ERROR_NOT_SUPPORTED, and give the reason below on stderr "
+              f"({', '.join(sorted(quiet))}, which libraries call by themselves, in silence). {count['no']} are not exported, and cuGetProcAddress answers "
               "CUDA_ERROR_NOT_FOUND for them.\n\n"
               "| Function | Since | There |\n|---|---|---|\n") + listing
     for target, wanted in ((here / "entries_generated.inc", text), (root / "docs/DRIVER_FUNCTIONS.md", status)):
