@@ -6,6 +6,7 @@
 #include "core/delivery.h"
 #include "core/device_facts.h"
 #include "core/errors.h"
+#include "core/no_platform.h"
 #include "core/records.h"
 #include "core/source_level.h"
 #include "core/strings.h"
@@ -246,7 +247,7 @@ void reportExisting(Client* client, uint32_t kind, bool again) {
 CUptiResult enableKind(Client* client, uint32_t kind, CUcontext context, bool dumpExisting) {
   if (const CUptiResult bad = checkKind(kind, true); bad != CUPTI_SUCCESS) return bad;
   const SondePlatform* platform = requirePlatform();
-  if (platform == nullptr) return CUPTI_ERROR_UNKNOWN;
+  if (platform == nullptr) return noPlatform(client);
   if ((isSourceLevelKind(kind) || kind == CUPTI_ACTIVITY_KIND_SOURCE_LOCATOR) && !platformCountsInstructions()) {
     return fail(CUPTI_ERROR_NOT_SUPPORTED,
                 "activity kind %s needs a GPU that counts instructions; of those here only the software GPU does",
@@ -272,7 +273,7 @@ CUptiResult enableKind(Client* client, uint32_t kind, CUcontext context, bool du
 
 CUptiResult disableKind(Client* client, uint32_t kind, CUcontext context) {
   if (const CUptiResult bad = checkKind(kind, false); bad != CUPTI_SUCCESS) return bad;
-  if (requirePlatform() == nullptr) return CUPTI_ERROR_UNKNOWN;
+  if (requirePlatform() == nullptr) return noPlatform(client);
   // What has happened until now is recorded, also where the platform has not told it yet.
   if (kind == CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER) collectFinishedWork();
   if (context != nullptr) {

@@ -7,6 +7,7 @@
 
 #include "core/core.h"
 #include "core/errors.h"
+#include "core/no_platform.h"
 
 namespace sonde::core {
 namespace {
@@ -50,7 +51,7 @@ CUptiResult configureUnifiedMemory(Client* client, const CUpti_ActivityUnifiedMe
   if (config == nullptr) return fail(CUPTI_ERROR_INVALID_PARAMETER, "config is NULL");
   if (count == 0) return fail(CUPTI_ERROR_INVALID_PARAMETER, "count is 0: give at least one configuration");
   const SondePlatform* platform = requirePlatform();
-  if (platform == nullptr) return CUPTI_ERROR_UNKNOWN;
+  if (platform == nullptr) return noPlatform(client);
   const uint32_t devices = deviceCount(*platform);
   if (devices == 0) return fail(CUPTI_ERROR_NOT_INITIALIZED, "the driver is not initialised: call cuInit first");
   for (uint32_t i = 0; i < count; ++i) {

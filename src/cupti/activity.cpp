@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/delivery.h"
+#include "core/no_platform.h"
 #include "core/unified_memory.h"
 #include "core/work.h"
 #include "cupti/entry.h"
@@ -12,9 +13,9 @@ using namespace sonde::core;
 namespace {
 
 // NULL or destroyed contexts are refused before anything changes.
-CUptiResult checkContext(CUcontext context) {
+CUptiResult checkContext(const Client* client, CUcontext context) {
   const SondePlatform* platform = requirePlatform();
-  if (platform == nullptr) return CUPTI_ERROR_UNKNOWN;
+  if (platform == nullptr) return noPlatform(client);
   uint32_t id;
   if (context == nullptr || platform->contextId(context, &id) != 0) {
     return fail(CUPTI_ERROR_INVALID_CONTEXT, "%p is not a context; pass one that exists", static_cast<void*>(context));
@@ -64,7 +65,7 @@ CUptiResult queueOf(const Client* client, CUcontext context, uint32_t streamId, 
     if (streamId == 0) return CUPTI_SUCCESS;
     return fail(CUPTI_ERROR_INVALID_PARAMETER, "stream %u needs a context", streamId);
   }
-  if (const CUptiResult bad = checkContext(context); bad != CUPTI_SUCCESS) return bad;
+  if (const CUptiResult bad = checkContext(client, context); bad != CUPTI_SUCCESS) return bad;
   requirePlatform()->contextId(context, contextId);
   return CUPTI_SUCCESS;
 }
@@ -82,7 +83,7 @@ void flushOne(Client& client, uint32_t flag) {
 // `client` is nullptr when the caller is none and there are several: all of
 // them are flushed then.
 CUptiResult flush(Client* client, uint32_t flag) {
-  if (requirePlatform() == nullptr) return CUPTI_ERROR_UNKNOWN;
+  if (requirePlatform() == nullptr) return noPlatform(client);
   bool any = false;
   for (uint32_t i = 0; i < kMaxClients; ++i) {
     Client& one = clients()[i];
@@ -123,13 +124,13 @@ CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind) {
 
 CUptiResult CUPTIAPI cuptiActivityEnableContext(CUcontext context, CUpti_ActivityKind kind) {
   SONDE_CLIENT(client);
-  if (const CUptiResult bad = checkContext(context); bad != CUPTI_SUCCESS) return bad;
+  if (const CUptiResult bad = checkContext(client, context); bad != CUPTI_SUCCESS) return bad;
   return enableKind(client, static_cast<uint32_t>(kind), context, false);
 }
 
 CUptiResult CUPTIAPI cuptiActivityDisableContext(CUcontext context, CUpti_ActivityKind kind) {
   SONDE_CLIENT(client);
-  if (const CUptiResult bad = checkContext(context); bad != CUPTI_SUCCESS) return bad;
+  if (const CUptiResult bad = checkContext(client, context); bad != CUPTI_SUCCESS) return bad;
   return disableKind(client, static_cast<uint32_t>(kind), context);
 }
 

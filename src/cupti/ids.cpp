@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time, and the ids of contexts, devices, streams and graphs. All of these may
 // be called from callbacks.
+#include "core/no_platform.h"
 #include "cupti/entry.h"
 
 using namespace sonde::core;
@@ -21,10 +22,10 @@ CUptiResult idOf(const void* handle, const void* result, const char* what, int32
   return CUPTI_SUCCESS;
 }
 
-CUptiResult streamId(CUcontext context, CUstream stream, uint8_t perThread, uint32_t* id) {
+CUptiResult streamId(const void* caller, CUcontext context, CUstream stream, uint8_t perThread, uint32_t* id) {
   if (id == nullptr) return fail(CUPTI_ERROR_INVALID_PARAMETER, "streamId is NULL");
   const SondePlatform* platform = requirePlatform();
-  if (platform == nullptr) return CUPTI_ERROR_UNKNOWN;
+  if (platform == nullptr) return noPlatform(existingClient(caller));
   uint32_t value;
   if (context != nullptr && platform->contextId(context, &value) != 0) {
     return fail(CUPTI_ERROR_INVALID_STREAM, "%p is not a context", static_cast<void*>(context));
@@ -48,7 +49,7 @@ CUptiResult CUPTIAPI cuptiGetTimestamp(uint64_t* timestamp) {
 
 CUptiResult CUPTIAPI cuptiGetContextId(CUcontext context, uint32_t* contextId) {
   const SondePlatform* platform = requirePlatform();
-  if (platform == nullptr) return CUPTI_ERROR_UNKNOWN;
+  if (platform == nullptr) return noPlatform(existingClient(SONDE_CALLER()));
   uint32_t id;
   if (context == nullptr || platform->contextId(context, &id) != 0) {
     return fail(CUPTI_ERROR_INVALID_CONTEXT, "%p is not a context", static_cast<void*>(context));
@@ -60,7 +61,7 @@ CUptiResult CUPTIAPI cuptiGetContextId(CUcontext context, uint32_t* contextId) {
 
 CUptiResult CUPTIAPI cuptiGetDeviceId(CUcontext context, uint32_t* deviceId) {
   const SondePlatform* platform = requirePlatform();
-  if (platform == nullptr) return CUPTI_ERROR_UNKNOWN;
+  if (platform == nullptr) return noPlatform(existingClient(SONDE_CALLER()));
   SondeHandle asked = context;
   if (asked == nullptr) platform->currentContext(&asked);
   uint32_t id;
@@ -74,11 +75,11 @@ CUptiResult CUPTIAPI cuptiGetDeviceId(CUcontext context, uint32_t* deviceId) {
 }
 
 CUptiResult CUPTIAPI cuptiGetStreamId(CUcontext context, CUstream stream, uint32_t* id) {
-  return streamId(context, stream, 0, id);
+  return streamId(SONDE_CALLER(), context, stream, 0, id);
 }
 
 CUptiResult CUPTIAPI cuptiGetStreamIdEx(CUcontext context, CUstream stream, uint8_t perThreadStream, uint32_t* id) {
-  return streamId(context, stream, perThreadStream, id);
+  return streamId(SONDE_CALLER(), context, stream, perThreadStream, id);
 }
 
 CUptiResult CUPTIAPI cuptiGetGraphId(CUgraph graph, uint32_t* pId) {

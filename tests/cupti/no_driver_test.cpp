@@ -9,6 +9,8 @@
 #include <cstring>
 
 extern "C" int InitializeInjectionNvtx2(void* getExportTable);
+extern "C" CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks_v6050(CUpti_BuffersCallbackRequestFunc,
+                                                                     CUpti_BuffersCallbackCompleteFunc);
 
 namespace {
 
@@ -65,6 +67,31 @@ TEST_F(NoDriver, TheRestSaysSo) {
   EXPECT_NE(nullptr, std::strstr(message, "libcuda.so.1")) << message;
   EXPECT_EQ(CUPTI_ERROR_UNKNOWN, cuptiGetLastError());
   EXPECT_EQ(CUPTI_SUCCESS, cuptiGetLastError());
+}
+
+// The 6.5 manual names NOT_INITIALIZED for all of these.
+TEST_F(NoDriver, AClientOf65IsToldNotInitialized) {
+  ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityRegisterCallbacks_v6050(requested, completed));
+  const auto expected = CUPTI_ERROR_NOT_INITIALIZED;
+  const auto context = reinterpret_cast<CUcontext>(0x10);
+  uint32_t id = 77;
+  EXPECT_EQ(expected, cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME));
+  EXPECT_EQ(expected, cuptiActivityDisable(CUPTI_ACTIVITY_KIND_RUNTIME));
+  EXPECT_EQ(expected, cuptiActivityEnableContext(context, CUPTI_ACTIVITY_KIND_RUNTIME));
+  EXPECT_EQ(expected, cuptiActivityDisableContext(context, CUPTI_ACTIVITY_KIND_RUNTIME));
+  EXPECT_EQ(expected, cuptiActivityFlushAll(0));
+  EXPECT_EQ(expected, cuptiActivityFlush(nullptr, 0, 0));
+  EXPECT_EQ(expected, cuptiGetContextId(context, &id));
+  EXPECT_EQ(expected, cuptiGetDeviceId(nullptr, &id));
+  EXPECT_EQ(expected, cuptiGetStreamId(nullptr, nullptr, &id));
+  CUpti_ActivityUnifiedMemoryCounterConfig config{};
+  EXPECT_EQ(expected, cuptiActivityConfigureUnifiedMemoryCounter(&config, 1));
+  EXPECT_EQ(77u, id);
+  const char* message = nullptr;
+  EXPECT_EQ(CUPTI_SUCCESS, cuptiGetErrorMessage(expected, &message));
+  EXPECT_NE(nullptr, std::strstr(message, "libcuda.so.1")) << message;
+  EXPECT_EQ(CUPTI_SUCCESS, cuptiFinalize());
+  EXPECT_EQ(CUPTI_ERROR_UNKNOWN, cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME));
 }
 
 // NVTX calls need no driver, and none initialised.
