@@ -39,6 +39,7 @@ llvm_map_components_to_libnames(sonde_llvm_libs
   core support orcjit passes irreader bitreader bitwriter analysis transformutils scalaropts instcombine ipo
   x86codegen x86asmparser x86desc x86info x86disassembler targetparser mcdisassembler)
 
+set_property(GLOBAL PROPERTY SONDE_LLVM_MAJOR ${LLVM_VERSION_MAJOR})
 add_library(sonde_llvm INTERFACE)
 target_include_directories(sonde_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
 separate_arguments(sonde_llvm_definitions NATIVE_COMMAND "${LLVM_DEFINITIONS}")

@@ -295,4 +295,85 @@ TEST_F(TextureTest, Surfaces) {
       "CUDA_ERROR_LAUNCH_FAILED");
 }
 
+// References: variables of the module that name a texture or a surface.
+TEST_F(TextureTest, References) {
+  const char* text = R"(.version 8.0
+.target sm_80
+.address_size 64
+.global .texref line;
+.global .texref plane;
+.global .surfref target;
+.visible .entry k(.param .u64 out)
+{
+  .reg .b32 %r<4>;
+  .reg .f32 %x, %y, %f<4>;
+  .reg .b64 %o;
+  ld.param.u64 %o, [out];
+  mov.b32 %r0, 2;
+  tex.1d.v4.f32.s32 {%f0, %f1, %f2, %f3}, [line, {%r0}];
+  st.global.f32 [%o], %f0;
+  mov.f32 %x, 0f3F800000;
+  mov.f32 %y, 0f3F000000;
+  tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [plane, {%x, %y}];
+  st.global.f32 [%o+4], %f0;
+  mov.b32 %r0, 4;
+  mov.b32 %r1, 0;
+  mov.b32 %r2, 0f41200000;
+  sust.b.2d.b32.trap [target, {%r0, %r1}], {%r2};
+  ret;
+}
+)";
+  CUmodule module;
+  CUfunction function;
+  OK(cuModuleLoadData(&module, text));
+  OK(cuModuleGetFunction(&function, module, "k"));
+  CUtexref line, again, plane;
+  CUsurfref target;
+  FAILS(CUDA_ERROR_NOT_FOUND, cuModuleGetTexRef(&line, module, "nothing"));
+  OK(cuModuleGetTexRef(&line, module, "line"));
+  OK(cuModuleGetTexRef(&again, module, "line"));
+  EXPECT_EQ(line, again);
+  OK(cuModuleGetTexRef(&plane, module, "plane"));
+  OK(cuModuleGetSurfRef(&target, module, "target"));
+  CUarray array = floats(2, 2, 0, CUDA_ARRAY3D_SURFACE_LDST, {1, 2, 3, 4});
+
+  CUdeviceptr memory, out, address;
+  OK(cuMemAlloc(&memory, 16));
+  OK(cuMemAlloc(&out, 8));
+  const float values[] = {5, 6, 7, 8};
+  OK(cuMemcpyHtoD(memory, values, 16));
+  FAILS(CUDA_ERROR_INVALID_VALUE, cuTexRefGetAddress(&address, line));  // not bound yet
+  OK(cuTexRefSetFormat(line, CU_AD_FORMAT_FLOAT, 1));
+  size_t offset = 9;
+  OK(cuTexRefSetAddress(&offset, line, memory, 16));
+  EXPECT_EQ(offset, 0u);
+  OK(cuTexRefGetAddress(&address, line));
+  EXPECT_EQ(address, memory);
+  OK(cuTexRefSetArray(plane, array, CU_TRSA_OVERRIDE_FORMAT));
+  OK(cuTexRefSetFilterMode(plane, CU_TR_FILTER_MODE_LINEAR));
+  OK(cuTexRefSetAddressMode(plane, 0, CU_TR_ADDRESS_MODE_CLAMP));
+  OK(cuSurfRefSetArray(target, array, 0));
+  void* args[] = {&out};
+  OK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, args, nullptr));
+  float got[2];
+  OK(cuMemcpyDtoH(got, out, 8));
+  EXPECT_EQ(got[0], 7.0f);
+  EXPECT_EQ(got[1], 1.5f);  // between 1 and 2
+  // The store went to the second element of the first row; another array is bound before the next launch.
+  CUarray other = floats(2, 2, 0, 0, {20, 30, 3, 4});
+  OK(cuTexRefSetArray(plane, other, CU_TRSA_OVERRIDE_FORMAT));
+  OK(cuTexRefSetAddress(nullptr, line, memory + 4, 12));
+  OK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, args, nullptr));
+  OK(cuMemcpyDtoH(got, out, 8));
+  EXPECT_EQ(got[0], 8.0f);
+  EXPECT_EQ(got[1], 25.0f);
+  float row[2];
+  OK(cuMemcpyAtoH(row, array, 0, 8));
+  EXPECT_EQ(row[0], 1.0f);
+  EXPECT_EQ(row[1], 10.0f);
+  FAILS(CUDA_ERROR_INVALID_VALUE, cuTexRefSetFormat(line, CU_AD_FORMAT_FLOAT, 3));
+  OK(cuArrayDestroy(other));
+  OK(cuArrayDestroy(array));
+}
+
 }  // namespace

@@ -251,3 +251,42 @@ int main() {
   return !ok;
 }
 """
+
+# Managed variables: read and written by both sides, before and after the first call of CUDA, by address, as an array,
+# in a template, and of another file.
+MANAGED_A = r"""
+#include <cstdio>
+__managed__ int count = 5;
+__device__ __managed__ double table[4] = {1, 2, 3, 4};
+struct Pair { int first, second; };
+__managed__ Pair pair;
+static __managed__ int own = 1;
+extern __managed__ int elsewhere;
+__device__ int plain = 3;
+int* addressOfCount() { return &count; }
+template <class T> __host__ __device__ T add(T x) { return x + T(own); }
+__global__ void kernel(int* countPointer) {
+  count += plain;
+  *countPointer += 100;
+  table[2] = table[1] + add(1.5);
+  pair.second = pair.first + 1;
+#ifdef LINKED
+  elsewhere *= 2;
+#endif
+}
+int main(int argc, char**) {
+  if (count != 5 || table[3] != 4) return 1;  // nothing of CUDA has been called yet
+  for (int i = 0; i < 2; ++i) count = argc == 1 ? count + 10 : 0;
+  pair.first = 41;
+  kernel<<<1, 1>>>(addressOfCount());
+  if (cudaDeviceSynchronize() != cudaSuccess) return 2;
+  if (count != 128 || table[2] != 4.5 || pair.second != 42 || add(1) != 2) return 3;
+  int copy = 0;
+  if (cudaMemcpyFromSymbol(&copy, count, sizeof copy) || copy != 128) return 4;
+#ifdef LINKED
+  if (elsewhere != 14) return 5;
+#endif
+  return *addressOfCount() == 128 ? 0 : 6;
+}
+"""
+MANAGED_B = "__managed__ int elsewhere = 7;\n"

@@ -315,6 +315,18 @@ int main() {
         result = self.compile("dialect.cu", ok=False)
         self.assertIn("dialect.cu:%d:14: error" % (programs.DIALECT.count("\n") + 1), result.stderr)
 
+    def test_managed_variables(self):
+        self.write("a.cu", programs.MANAGED_A)
+        self.write("b.cu", programs.MANAGED_B)
+        if not any(f.startswith("sonde-clang-managed-") for f in os.listdir(LIBRARY)):
+            result = self.compile("a.cu", ok=False)
+            self.assertIn("compiler plugin", result.stderr)
+            self.skipTest("built without the compiler plugin")
+        for level in ("-O0", "-O2"):
+            with self.subTest(level):
+                self.runs(level, "a.cu")
+        self.runs("-rdc=true", "-DLINKED", "a.cu", "b.cu")
+
     def test_barriers_pipelines_and_wide_tiles(self):
         self.write("barrier.cu", programs.BARRIER)
         for arch in ("sm_80", "sm_75"):  # with and without mbarrier objects

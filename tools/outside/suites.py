@@ -47,7 +47,7 @@ def sampleProgram(directory, common, arguments):
     if config.get("skip"):
         program.skip = program.skip or "skipped by the suite"
     if config.get("min_gpus", 1) > 1:
-        program.skip = program.skip or "needs %d GPUs" % config["min_gpus"]
+        program.environment["SONDE_DEVICES"] = ",".join(["default"] * config["min_gpus"])
     if not executable or program.skip:
         program.skip = program.skip or "no executable for this system"
         return program
@@ -166,5 +166,37 @@ def faults(checkout):
                       environment={"SONDE_CHECK": "memory,race,init,sync"})
 
 
-SUITES = {"cuda-samples": cudaSamples, "llvm": llvmSuite, "polybench": polybench, "sanitizer": faults,
+# Parts of CCCL whose programs check themselves: CUB's examples (they compare with the host), and those tests of
+# libcudacxx that are about threads, memory and asynchronous copies. Its other tests are about types.
+LIBCUDACXX_PARTS = ("cuda/annotated_ptr", "cuda/atomics", "cuda/barrier", "cuda/bit", "cuda/memcpy_async", "cuda/pipeline",
+                    "cuda/warp", "std/atomics", "std/thread")
+
+
+def ccclCheck(status, output):
+    if status != 0:
+        return "exit status %d" % status
+    failed = re.search(r"^.*\b(FAIL|FAILED|CUDA ERROR)\b.*$", output, re.M)
+    return failed.group(0) if failed else None
+
+
+def cccl(checkout):
+    headers = ["-I" + os.path.join(checkout, d) for d in ("cub", "thrust", "libcudacxx/include", "c2h/include")]
+    # The examples' helpers include Catch2's headers: a checkout of it beside this one, configured in its build/.
+    catch = os.path.join(os.path.dirname(checkout), "Catch2")
+    headers += ["-I" + os.path.join(catch, d) for d in ("src", "build/generated-includes")]
+    for source in sorted(glob.glob(os.path.join(checkout, "cub", "examples", "*", "*.cu"))):
+        program = Program("cub/" + os.path.basename(source)[:-3], [source], ccclCheck,
+                          headers + ["-I" + os.path.dirname(source), "-I" + os.path.join(checkout, "cub", "examples")])
+        yield program
+    tests = os.path.join(checkout, "libcudacxx", "test")
+    for part in LIBCUDACXX_PARTS:
+        for source in sorted(glob.glob(os.path.join(tests, "libcudacxx", part, "**", "*.pass.cpp"), recursive=True)):
+            name = os.path.relpath(source, os.path.join(tests, "libcudacxx"))[:-len(".pass.cpp")]
+            yield Program("libcudacxx/" + name, [source], ccclCheck,
+                          headers + ["-I" + os.path.join(tests, "support"), "-x", "cu", "-include",
+                                     os.path.join(tests, "libcudacxx", "force_include.h")],
+                          nvccFlags=["--expt-relaxed-constexpr", "-Wno-deprecated-declarations"])
+
+
+SUITES = {"cccl": cccl, "cuda-samples": cudaSamples, "llvm": llvmSuite, "polybench": polybench, "sanitizer": faults,
           "zluda": ptx_cases.zluda}

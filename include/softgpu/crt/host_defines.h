@@ -34,7 +34,14 @@
 #define __global__ __attribute__((global))
 #define __shared__ __attribute__((shared))
 #define __constant__ __attribute__((constant))
+#if defined(__clang__) && !defined(__HIP__)
+/* A compiler plugin does the rest (sondecc loads it). It knows definitions by
+ * the note, and declarations, which have none, by their visibility. */
+#define __managed__ \
+  __attribute__((device)) __attribute__((annotate("sonde_managed"))) __attribute__((visibility("protected")))
+#else
 #define __managed__ __attribute__((managed))
+#endif
 #define __grid_constant__ __attribute__((grid_constant))
 #define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
 #define __cluster_dims__(...)

@@ -177,6 +177,12 @@ DRIVER_API(cuMemsetD32)(CUdeviceptr_v1 dstDevice, unsigned int ui, unsigned int 
   return needs64Bits("cuMemsetD32");
 }
 
+DRIVER_API(cuTexRefSetAddress)
+(unsigned int* ByteOffset, CUtexref hTexRef, CUdeviceptr_v1 dptr, unsigned int bytes) {
+  return needs64Bits("cuTexRefSetAddress");
+}
+DRIVER_API(cuTexRefGetAddress)(CUdeviceptr_v1* pdptr, CUtexref hTexRef) { return needs64Bits("cuTexRefGetAddress"); }
+
 // Contexts have one user, who destroys them: attaching counts another.
 namespace {
 std::mutex attachMutex;

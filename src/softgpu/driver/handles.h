@@ -32,6 +32,7 @@ enum class Type : uint32_t {
   mipmappedArray,
   greenContext,
   resourceDescriptor,
+  textureReference,
 };
 
 class Object {

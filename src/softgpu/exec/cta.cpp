@@ -9,6 +9,7 @@
 #include "softgpu/exec/device_memory.h"
 #include "softgpu/exec/faults.h"
 #include "softgpu/exec/program_impl.h"
+#include "softgpu/exec/time_limit.h"
 #include "softgpu/memory/address_space.h"
 
 namespace sonde::softgpu::exec {
@@ -277,6 +278,7 @@ void releaseBarrier(Cta& cta, Barrier& b) {
 void yieldWarp(WarpState* warp) {
   Cta& cta = *warp->cta;
   if (cta.grid->failed.load(std::memory_order_relaxed)) leaveWarp(warp);
+  checkTime(warp);
   if (!cta.fibers) {
     sched_yield();
     return;

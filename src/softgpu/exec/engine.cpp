@@ -19,6 +19,7 @@
 #include "softgpu/exec/faults.h"
 #include "softgpu/exec/helpers.h"
 #include "softgpu/exec/program_impl.h"
+#include "softgpu/exec/time_limit.h"
 
 namespace sonde::softgpu::exec {
 
@@ -348,10 +349,12 @@ void EngineImpl::runBlocks(GridRun& grid, bool) {
     WorkerContext::Place& place = context.place(0);
     while (begin(place, true)) {
       place.cta->step();
+      checkTimeBetweenBlocks(grid, place.cta->states[0]);
       finish(*place.cta);
     }
     return;
   }
+  IdleWatch watch;
   size_t resident = 0;
   bool more = true;
   uint32_t idleRounds = 0;
@@ -370,6 +373,7 @@ void EngineImpl::runBlocks(GridRun& grid, bool) {
     for (size_t i = 0; i < resident;) {
       const Cta::Step step = context.places[i]->cta->step();
       if (step == Cta::Step::finished) {
+        checkTimeBetweenBlocks(grid, context.places[i]->cta->states[0]);
         finish(*context.places[i]->cta);
         std::swap(context.places[i], context.places[resident - 1]);
         --resident;
@@ -382,8 +386,10 @@ void EngineImpl::runBlocks(GridRun& grid, bool) {
     }
     if (progressed) {
       idleRounds = 0;
+      watch.progressed();
     } else if (resident) {
       ++idleRounds;
+      if (!more || idleRounds > patience) watch.idle(grid, *context.places[0]->cta);
       if (!more || idleRounds > patience) sched_yield();
       if (grid.failed.load(std::memory_order_relaxed)) more = false;
     }

@@ -21,7 +21,7 @@ OpcodeFidelity fidelityOf(Opcode opcode) {
     case Opcode::multimem: return {unsupported, "no multicast objects"};
     case Opcode::clusterlaunchcontrol: return {unsupported, ""};
     case Opcode::sured: return {unsupported, ""};
-    case Opcode::istypep: return {unsupported, "of texture references, which are not supported"};
+    case Opcode::istypep: return {unsupported, "of texture references"};
 
     // Approximations.
     case Opcode::cos:

@@ -40,6 +40,7 @@ struct GridRun {
   std::atomic<uint64_t> nextUnit{0};
   std::atomic<uint64_t> doneBlocks{0};
   std::atomic<bool> failed{false};
+  std::atomic<bool> idleSaid{false};  // that all its warps wait (time_limit.h)
   std::atomic<uint32_t> workers{0};  // threads inside
   std::mutex mutex;                  // guards what follows
   std::condition_variable done;

@@ -8,6 +8,7 @@
 
 #include "softgpu/exec/mma_helpers.h"
 #include "softgpu/exec/mma_number.h"
+#include "softgpu/exec/mma_tile.h"
 
 namespace sonde::softgpu::exec {
 
@@ -18,14 +19,12 @@ constexpr unsigned kLaneCount = 32, kMaxSide = 32, kMaxDepth = 256;
 // Where the elements of an instruction's registers are; worked out once for each
 // kind of instruction and thread.
 struct Plan {
-  struct Element {
-    uint16_t word, field;  // register * 32 + lane, and which part of it
-    uint16_t row, column;
-  };
+  using Element = MatrixElement;
   MatrixJob job;
   unsigned depth = 0;   // k, padded
   unsigned groups = 1;  // m8n8k4 on f16 makes four products
   std::vector<Element> a[4], b[4], c[4], d[4];
+  std::unique_ptr<TilePlan> tile;  // or null
 };
 
 Plan makePlan(const MatrixJob& job) {
@@ -50,6 +49,7 @@ Plan makePlan(const MatrixJob& job) {
   list(job, MatrixPart::b, job.b, job.registersB, plan.b);
   list(job, MatrixPart::c, job.c, job.registersC, plan.c);
   list(output, MatrixPart::c, job.d, job.registersD, plan.d);
+  if (plan.groups == 1) plan.tile = TilePlan::make(job, plan.a[0], plan.b[0], plan.c[0], plan.d[0]);
   return plan;
 }
 
@@ -127,11 +127,12 @@ void fill(Side& side, unsigned lines, unsigned depth, unsigned k, MatrixType typ
 }  // namespace
 
 void multiplyMatrices(const MatrixJob* jobPointer, const void* a, const void* b, const void* c, void* d) {
+  const MatrixJob& job = *jobPointer;
+  const Plan& plan = planOf(job);
+  if (plan.tile && plan.tile->multiply(job, a, b, c, d)) return;
   thread_local std::unique_ptr<Matrices> matrices;  // too large for the stack of a warp
   if (!matrices) matrices = std::make_unique<Matrices>();
   Matrices& x = *matrices;
-  const MatrixJob& job = *jobPointer;
-  const Plan& plan = planOf(job);
   const unsigned depth = plan.depth;
 
   for (unsigned g = 0; g < plan.groups; ++g) {

@@ -2,6 +2,8 @@
 //
 // Matrix instructions that touch memory, and movmatrix.
 #include <cstring>
+#include <memory>
+#include <vector>
 
 #include "softgpu/exec/helpers.h"
 #include "softgpu/exec/mma_helpers.h"
@@ -76,57 +78,108 @@ uint64_t readElement(const uint8_t* line, unsigned i, unsigned bits) {
     v = (line[i * bits / 8] >> (i * bits % 8)) & ((1u << bits) - 1);
   return v;
 }
-void writeElement(uint8_t* line, unsigned i, unsigned bits, uint64_t v) {
-  if (bits >= 8) {
-    std::memcpy(line + i * bits / 8, &v, bits / 8);
-    return;
+
+// Where the elements of a fragment, in the order of its registers, stand in the
+// matrix: line * length + place in the line.
+struct FragmentPlan {
+  MatrixJob job;
+  MatrixPart part;
+  unsigned length = 0;
+  std::vector<uint16_t> at;
+  static constexpr uint16_t kUnused = UINT16_MAX;
+};
+
+const FragmentPlan& fragmentPlan(const MatrixJob& job, MatrixPart part) {
+  thread_local std::vector<std::unique_ptr<FragmentPlan>> plans;
+  for (const auto& p : plans)
+    if (p->part == part && std::memcmp(&p->job, &job, sizeof job) == 0) return *p;
+  auto plan = std::make_unique<FragmentPlan>();
+  plan->job = job;
+  plan->part = part;
+  const unsigned rows = part == MatrixPart::b ? job.k : job.m, columns = part == MatrixPart::a ? job.k : job.n;
+  plan->length = job.columnA ? rows : columns;
+  for (unsigned reg = 0; reg < job.registersA; ++reg)
+    for (unsigned lane = 0; lane < kLanes; ++lane)
+      for (unsigned i = 0; i < perRegister(job.a); ++i) {
+        const MatrixPlace p = matrixPlace(job, part, reg, lane, i);
+        const unsigned line = job.columnA ? p.column : p.row, in = job.columnA ? p.row : p.column;
+        plan->at.push_back(p.used ? static_cast<uint16_t>(line * plan->length + in) : FragmentPlan::kUnused);
+      }
+  plans.push_back(std::move(plan));
+  return *plans.back();
+}
+
+// The largest matrix: 8 x 8 doubles or 16 x 16 words are 1 KiB, 32 x 16 halves too.
+constexpr size_t kMatrixBytes = 32 * 32 * 4;
+
+template <class T>
+void gather(const FragmentPlan& plan, const std::byte* matrix, void* fragment) {
+  const T* from = reinterpret_cast<const T*>(matrix);
+  T* to = static_cast<T*>(fragment);
+  const uint16_t* at = plan.at.data();
+  for (size_t i = 0; i < plan.at.size(); ++i) to[i] = at[i] == FragmentPlan::kUnused ? T{0} : from[at[i]];
+}
+template <class T>
+void scatter(const FragmentPlan& plan, const void* fragment, std::byte* matrix) {
+  const T* from = static_cast<const T*>(fragment);
+  T* to = reinterpret_cast<T*>(matrix);
+  const uint16_t* at = plan.at.data();
+  for (size_t i = 0; i < plan.at.size(); ++i)
+    if (at[i] != FragmentPlan::kUnused) to[at[i]] = from[i];
+}
+
+// Of elements with fewer than 8 bits.
+SONDE_DEVICE_CODE void loadSmall(const FragmentPlan& plan, uint8_t* const* lines, unsigned bits, uint32_t* out) {
+  const unsigned per = 32 / bits;
+  for (size_t word = 0; word < plan.at.size() / per; ++word) {
+    out[word] = 0;
+    for (unsigned i = 0; i < per; ++i) {
+      const unsigned at = plan.at[word * per + i];
+      if (at != FragmentPlan::kUnused)
+        out[word] |= static_cast<uint32_t>(readElement(lines[at / plan.length], at % plan.length, bits)) << (i * bits);
+    }
   }
-  uint8_t& byte = line[i * bits / 8];
-  const unsigned shift = i * bits % 8, mask = ((1u << bits) - 1) << shift;
-  byte = static_cast<uint8_t>((byte & ~mask) | ((v << shift) & mask));
 }
 
 SONDE_DEVICE_CODE void loadFragment(WarpState* warp, const MatrixJob* job, uint32_t partNumber,
                                     const uint64_t* addresses, uint32_t space, uint32_t stride, void* out) {
   const auto part = static_cast<MatrixPart>(partNumber);
-  const unsigned bits = bitsOf(job->a), per = perRegister(job->a);
-  const uint8_t* lines[256] = {};
+  const unsigned bits = bitsOf(job->a);
+  const FragmentPlan& plan = fragmentPlan(*job, part);
+  if (bits < 8) {
+    uint8_t* lines[256] = {};
+    forEachLine(warp, *job, part, addresses[0], space, stride, bits, false,
+                [&](uint8_t* bytes, unsigned line) { lines[line] = bytes; });
+    loadSmall(plan, lines, bits, static_cast<uint32_t*>(out));
+    return;
+  }
+  alignas(64) std::byte matrix[kMatrixBytes];
+  const size_t bytes = plan.length * bits / 8;
   forEachLine(warp, *job, part, addresses[0], space, stride, bits, false,
-              [&](uint8_t* bytes, unsigned line) { lines[line] = bytes; });
-  for (unsigned reg = 0; reg < job->registersA; ++reg)
-    for (unsigned lane = 0; lane < kLanes; ++lane) {
-      uint64_t word = 0;
-      for (unsigned i = 0; i < per; ++i) {
-        const MatrixPlace p = matrixPlace(*job, part, reg, lane, i);
-        if (!p.used) continue;
-        const unsigned line = job->columnA ? p.column : p.row, at = job->columnA ? p.row : p.column;
-        word |= readElement(lines[line], at, bits) << (i * bits);
-      }
-      if (bits == 64)
-        static_cast<uint64_t*>(out)[reg * kLanes + lane] = word;
-      else
-        static_cast<uint32_t*>(out)[reg * kLanes + lane] = static_cast<uint32_t>(word);
-    }
+              [&](uint8_t* from, unsigned line) { std::memcpy(matrix + line * bytes, from, bytes); });
+  switch (bits) {
+    case 8: gather<uint8_t>(plan, matrix, out); break;
+    case 16: gather<uint16_t>(plan, matrix, out); break;
+    case 32: gather<uint32_t>(plan, matrix, out); break;
+    default: gather<uint64_t>(plan, matrix, out); break;
+  }
 }
 
+// Results have 16 bits or more.
 SONDE_DEVICE_CODE void storeFragment(WarpState* warp, const MatrixJob* job, uint32_t partNumber,
                                      const uint64_t* addresses, uint32_t space, uint32_t stride, const void* in) {
   const auto part = static_cast<MatrixPart>(partNumber);
-  const unsigned bits = bitsOf(job->a), per = perRegister(job->a);
-  uint8_t* lines[256] = {};
+  const unsigned bits = bitsOf(job->a);
+  const FragmentPlan& plan = fragmentPlan(*job, part);
+  alignas(64) std::byte matrix[kMatrixBytes];
+  const size_t bytes = plan.length * bits / 8;
+  switch (bits) {
+    case 16: scatter<uint16_t>(plan, in, matrix); break;
+    case 32: scatter<uint32_t>(plan, in, matrix); break;
+    default: scatter<uint64_t>(plan, in, matrix); break;
+  }
   forEachLine(warp, *job, part, addresses[0], space, stride, bits, true,
-              [&](uint8_t* bytes, unsigned line) { lines[line] = bytes; });
-  for (unsigned reg = 0; reg < job->registersA; ++reg)
-    for (unsigned lane = 0; lane < kLanes; ++lane) {
-      const uint64_t word = bits == 64 ? static_cast<const uint64_t*>(in)[reg * kLanes + lane]
-                                       : static_cast<const uint32_t*>(in)[reg * kLanes + lane];
-      for (unsigned i = 0; i < per; ++i) {
-        const MatrixPlace p = matrixPlace(*job, part, reg, lane, i);
-        if (!p.used) continue;
-        const unsigned line = job->columnA ? p.column : p.row, at = job->columnA ? p.row : p.column;
-        writeElement(lines[line], at, bits, word >> (i * bits));
-      }
-    }
+              [&](uint8_t* to, unsigned line) { std::memcpy(to, matrix + line * bytes, bytes); });
 }
 
 }  // namespace

@@ -26,8 +26,9 @@ double small(uint32_t code, unsigned exponentBits, unsigned fractionBits) {
   return sign * std::ldexp(fraction + (1u << fractionBits), exponent - bias - static_cast<int>(fractionBits));
 }
 
-// The nearest f16 to a double, ties to even.
-uint16_t toHalf(double v) {
+}  // namespace
+
+uint16_t matrixHalf(double v) {
   if (std::isnan(v)) return 0x7fff;
   const auto sign = static_cast<uint16_t>(std::signbit(v) ? 0x8000 : 0);
   const double magnitude = std::fabs(v);
@@ -39,6 +40,8 @@ uint16_t toHalf(double v) {
   const auto units = static_cast<uint32_t>(std::nearbyint(std::ldexp(magnitude, 11 - exponent)));  // 1024 ... 2048
   return static_cast<uint16_t>(sign | ((static_cast<uint32_t>(exponent + 13) << 10) + units));
 }
+
+namespace {
 
 double powerOfTwo(int e) { return std::bit_cast<double>(static_cast<uint64_t>(e + 1023) << 52); }
 
@@ -193,7 +196,7 @@ int32_t matrixInteger(uint64_t bits, MatrixType type) {
 uint64_t matrixDot(const MatrixJob& job, const MatrixLine& a, const MatrixLine& b, double c) {
   const Loops& loop = loops();
   if (job.a == MatrixType::f64) return std::bit_cast<uint64_t>(loop.chain(a.real, b.real, job.k, c));
-  if (job.d == MatrixType::f16) return toHalf(c + loop.exact(a.real, b.real, job.k));
+  if (job.d == MatrixType::f16) return matrixHalf(c + loop.exact(a.real, b.real, job.k));
   auto sum = static_cast<float>(c);
   if (job.m == 8 && job.k == 4) {
     // f16 m8n8k4 has no matrix unit of its own any more: a chain of fma, then the addend.

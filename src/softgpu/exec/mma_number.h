@@ -27,6 +27,7 @@ inline constexpr int32_t kZeroExponent = -100000;  // below every other
 unsigned positionOf(unsigned k, MatrixType type);
 double matrixReal(uint64_t bits, MatrixType type);      // floating-point types
 int32_t matrixInteger(uint64_t bits, MatrixType type);  // the others
+uint16_t matrixHalf(double v);                          // the nearest f16, ties to even
 int32_t exponentOf(double v);                           // of a normal number or zero
 
 // c + a . b in the rounding of a Hopper card's matrix units, as bits of job.d.

@@ -174,6 +174,61 @@ struct Reader {
   }
 };
 
+// The element's number on one axis for every lane, those that the mask leaves
+// out too, so that all may be read. False: some lane is beyond a border.
+__attribute__((target("avx2"), optimize("O3"))) bool nearestElements(const Work& w, unsigned axis, uint32_t mask,
+                                                                     int32_t* __restrict out) {
+  const AxisRule& rule = w.rules[axis];
+  const uint32_t* __restrict words = w.coordinates[axis];
+  const auto last = static_cast<int32_t>(rule.size) - 1;
+  const float scale = rule.normalized ? static_cast<float>(rule.size) : 1.0f;
+  int32_t element[kLanes];
+  uint32_t outside = 0;
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    float v = w.integerCoordinates ? static_cast<float>(static_cast<int32_t>(words[lane]))
+                                   : std::bit_cast<float>(words[lane]);
+    v = v == v ? v * scale : 0.0f;
+    v = v < -1073741824.0f ? -1073741824.0f : v > 1073741824.0f ? 1073741824.0f : v;
+    const auto i = static_cast<int32_t>(v);
+    element[lane] = i - (static_cast<float>(i) > v ? 1 : 0);
+  }
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    const int32_t i = element[lane];
+    const int32_t inside = i < 0 ? 0 : i > last ? last : i;
+    outside |= static_cast<uint32_t>(inside != i) << lane;
+    out[lane] = inside;
+  }
+  outside &= mask;
+  if (rule.mode == TextureAddress::clamp || outside == 0) return true;
+  if (rule.mode == TextureAddress::border) return false;
+  for (uint32_t m = outside; m; m &= m - 1) {
+    const auto lane = static_cast<unsigned>(__builtin_ctz(m));
+    out[lane] = static_cast<int32_t>(fold(element[lane], rule));
+  }
+  return true;
+}
+
+// The nearest elements of 32 bits, one channel, in one or two dimensions.
+SONDE_DEVICE_CODE bool nearestWords(const Work& w, uint32_t mask, uint32_t* out) {
+  static const bool able = __builtin_cpu_supports("avx2");
+  if (!able || w.layer || w.axes > 2 || w.rules[0].between || w.t->channels != 1 || w.rules[0].size > (1u << 30) ||
+      w.rules[1].size > (1u << 30))
+    return false;
+  const bool real = w.t->format == TexelFormat::f32;
+  if (!real && w.t->format != TexelFormat::u32 && w.t->format != TexelFormat::s32) return false;
+  int32_t x[kLanes], y[kLanes] = {};
+  if (!nearestElements(w, 0, mask, x) || (w.axes == 2 && !nearestElements(w, 1, mask, y))) return false;
+  for (unsigned lane = 0; lane < kLanes; ++lane)
+    out[lane] = at<uint32_t>(w.base + static_cast<uint64_t>(y[lane]) * w.pitch + static_cast<uint64_t>(x[lane]) * 4);
+  const uint32_t one = real ? 0x3f800000u : 1u;
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    out[kLanes + lane] = 0;
+    out[2 * kLanes + lane] = 0;
+    out[3 * kLanes + lane] = one;
+  }
+  return true;
+}
+
 template <Kind kind>
 bool runChannels(const Work& w, uint32_t mask, uint32_t* out) {
   switch (w.t->channels) {
@@ -185,6 +240,7 @@ bool runChannels(const Work& w, uint32_t mask, uint32_t* out) {
 }
 
 bool runKind(const Work& w, uint32_t mask, uint32_t* out) {
+  if (nearestWords(w, mask, out)) return true;
   const bool unit = w.t->normalizedRead;
   switch (w.t->format) {
     case TexelFormat::f32: return runChannels<Kind::f32>(w, mask, out);

@@ -7,6 +7,7 @@
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/SHA256.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
@@ -27,6 +28,7 @@
 #include <mutex>
 
 #include "softgpu/exec/check_options.h"
+#include "softgpu/exec/time_limit.h"
 #include "softgpu/jit/codegen.h"
 #include "softgpu/jit/object_cache.h"
 
@@ -82,6 +84,10 @@ class Backend {
   Backend() {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
+    // Its time grows with the square of a kernel's size: minutes for those of Thrust and CUB.
+    auto& options = llvm::cl::getRegisteredOptions();
+    if (const auto found = options.find("disable-x86-domain-reassignment"); found != options.end())
+      found->second->addOccurrence(0, found->first(), "true");
     triple_ = llvm::sys::getProcessTriple();
     cpu = llvm::sys::getHostCPUName().str();
     auto host = llvm::sys::getHostCPUFeatures();
@@ -230,7 +236,8 @@ CompileResult compileKernel(const CompileRequest& request, std::span<const Runti
   if (!request.sourceHash.empty()) {
     const std::string level = std::to_string(static_cast<int>(request.level)) + "/" +
                               std::to_string(exec::kAbiVersion) + (backend.features.canonicalNan ? "/n" : "") +
-                              (request.sourceLevel ? "/s" : "") + (exec::checks().any() ? "/c" : "");
+                              (request.sourceLevel ? "/s" : "") + (exec::checks().any() ? "/c" : "") +
+                              (exec::kernelTimeLimit() ? "/t" : "");
     const std::string build = ObjectCache::buildIdentity();
     const std::string_view parts[] = {request.sourceHash, name, level, backend.cpu, backend.featureText, build};
     key = digest(parts);

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "ptx/defuse.h"
+#include "softgpu/exec/time_limit.h"
 
 namespace sonde::softgpu::jit {
 
@@ -381,7 +382,7 @@ void Flow::findSpinLoops() {
       if (end.guard.reg != ptx::kNoId && endsBlock(end)) slice[end.guard.reg] = true;
       for (uint32_t k = blocks[b].begin; k < blocks[b].end; ++k) sleeps |= function_.body[k].op == Opcode::nanosleep;
     }
-    bool spins = sleeps;
+    bool spins = sleeps || exec::kernelTimeLimit() != 0;
     for (bool changed = true; changed && !spins;) {
       changed = false;
       for (uint32_t b = first; b <= last && !spins; ++b)

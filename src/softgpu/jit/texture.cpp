@@ -4,6 +4,7 @@
 // a helper, and back.
 #include "softgpu/exec/texture.h"
 
+#include "softgpu/exec/warp_state.h"
 #include "softgpu/jit/function_codegen.h"
 
 namespace sonde::softgpu::jit {
@@ -88,8 +89,15 @@ Value* FunctionCodegen::textureHandles(const Operand& o) {
   } else {
     handle = o;
   }
-  if (handle.kind != Operand::Kind::reg)
-    throw Unsupported("texture and surface references are not supported; use a texture or a surface object");
+  if (handle.kind != Operand::Kind::reg) {
+    // A reference of the module: its variable holds the handle.
+    if (handle.ref != Operand::Ref::moduleVar)
+      throw Unsupported("a texture or surface that is neither an object nor a reference of the module");
+    Value* address =
+        b.CreateAdd(symbolAddress(handle), warpField(offsetof(exec::WarpState, deviceDelta), b.getInt64Ty(), "delta"));
+    Value* held = b.CreateAlignedLoad(b.getInt64Ty(), b.CreateIntToPtr(address, b.getPtrTy()), llvm::Align(8));
+    return spill(b.CreateVectorSplat(kWarpSize, held), 0);
+  }
   return spill(source(handle, ScalarType::b64), 0);
 }
 

@@ -131,6 +131,12 @@ cudaError_t Registry::variable(const void* shadow, CUdeviceptr* address, size_t*
   {
     std::shared_lock lock(mutex_);
     auto found = variables_.find(shadow);
+    // The host knows a managed variable by where it is.
+    for (auto& binary : binaries_) {
+      if (found != variables_.end()) break;
+      for (const ManagedVariable& managed : binary->managed)
+        if (*managed.hostPointer == shadow) found = variables_.find(managed.hostPointer);
+    }
     if (found == variables_.end()) return cudaErrorInvalidSymbol;
     entry = found->second;
   }
@@ -166,7 +172,7 @@ cudaError_t Registry::initialiseManagedSlow() {
 }
 
 cudaError_t Registry::initialiseManaged(FatBinary* binary) {
-  {
+  if (binary) {  // null: whichever has some
     std::shared_lock lock(mutex_);
     if (binary->managed.empty()) return cudaSuccess;
   }

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softgpu/exec/mma_tile.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "softgpu/exec/mma_number.h"
+
+namespace sonde::softgpu::exec {
+namespace {
+
+using Shape = TilePlan::Shape;
+
+// Plain loops over arrays, which the compiler makes vectors of: once for
+// AVX-512 and once for AVX2. Everything they call must be inlined into them.
+#define SONDE_INLINE inline __attribute__((always_inline))
+#define SONDE_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,prefer-vector-width=512")))
+#define SONDE_AVX2 __attribute__((target("avx2,fma")))
+
+constexpr unsigned kSide = 32, kDepth = 32;
+
+template <class T>
+SONDE_INLINE T bits(auto value) {
+  T out;
+  static_assert(sizeof out == sizeof value);
+  __builtin_memcpy(&out, &value, sizeof out);
+  return out;
+}
+
+// Elements as f32, which holds each exactly. False: an infinity or NaN is among them.
+SONDE_INLINE bool decode(float* __restrict out, const void* fragment, const uint16_t* __restrict at, unsigned count,
+                         MatrixType type) {
+  uint32_t raw[kSide * kDepth];
+  uint32_t special = 0;
+  if (type == MatrixType::f16) {
+    const auto* from = static_cast<const uint16_t*>(fragment);
+    for (unsigned i = 0; i < count; ++i) raw[i] = from[at[i]];
+    for (unsigned i = 0; i < count; ++i) {
+      special |= (raw[i] & 0x7c00u) == 0x7c00u;
+      const float magnitude = bits<float>((raw[i] & 0x7fffu) << 13) * 0x1p112f;
+      out[i] = bits<float>(bits<uint32_t>(magnitude) | (raw[i] & 0x8000u) << 16);
+    }
+    return special == 0;
+  }
+  if (type == MatrixType::bf16) {
+    const auto* from = static_cast<const uint16_t*>(fragment);
+    for (unsigned i = 0; i < count; ++i) raw[i] = static_cast<uint32_t>(from[at[i]]) << 16;
+  } else {
+    const auto* from = static_cast<const uint32_t*>(fragment);
+    const uint32_t mask = type == MatrixType::tf32 ? 0xffffe000u : 0xffffffffu;
+    for (unsigned i = 0; i < count; ++i) raw[i] = from[at[i]] & mask;
+  }
+  for (unsigned i = 0; i < count; ++i) {
+    special |= (raw[i] & 0x7f800000u) == 0x7f800000u;
+    out[i] = bits<float>(raw[i]);
+  }
+  return special == 0;
+}
+
+// What a set of numbers has in common: the largest magnitude, and a power of
+// two that divides all of them.
+struct Grain {
+  float largest = 0;
+  float unit = 0;  // 0: finer than 12 bits below the largest
+};
+
+SONDE_INLINE Grain grainOf(const float* __restrict v, unsigned count) {
+  uint32_t top = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    const uint32_t magnitude = bits<uint32_t>(v[i]) & 0x7fffffffu;
+    top = magnitude > top ? magnitude : top;
+  }
+  Grain g;
+  g.largest = bits<float>(top);
+  const int exponent = static_cast<int>(top >> 23) - 127;
+  if (top == 0) {
+    g.unit = 1;
+    return g;
+  }
+  if (exponent < -100 || exponent > 100) return g;
+  const float scale = bits<float>(static_cast<uint32_t>(127 + 11 - exponent) << 23);
+  uint32_t all = 0, inexact = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    const float scaled = v[i] * scale;
+    const auto whole = static_cast<int32_t>(scaled);
+    inexact |= static_cast<float>(whole) != scaled;
+    all |= static_cast<uint32_t>(whole);
+  }
+  if (!inexact) g.unit = bits<float>(static_cast<uint32_t>(127 + exponent - 11 + std::countr_zero(all)) << 23);
+  return g;
+}
+
+// Are all sums of these products exact in f32, in any order? Then the matrix
+// unit's cutting and rounding change nothing.
+SONDE_INLINE bool sumsAreExact(const Grain& a, const Grain& b, const float* __restrict c, unsigned count, unsigned k) {
+  if (a.unit == 0 || b.unit == 0) return false;
+  const float unit = a.unit * b.unit;
+  const float limit = unit * 0x1p23f - static_cast<float>(k) * a.largest * b.largest;
+  if (!(unit > 0x1p-100f && unit < 0x1p60f && limit > 0)) return false;
+  const float scale = 1 / unit;
+  uint32_t wrong = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    const float magnitude = bits<float>(bits<uint32_t>(c[i]) & 0x7fffffffu);
+    const float scaled = c[i] * scale;
+    // Large ones are caught by the limit; -0 may come out as such and is left to matrixDot.
+    wrong |= !(magnitude <= limit) | (static_cast<float>(static_cast<int32_t>(scaled)) != scaled) |
+             (bits<uint32_t>(c[i]) == 0x80000000u);
+  }
+  return wrong == 0;
+}
+
+// d = a * b + c, all in f32.
+SONDE_INLINE void exactProduct(const Shape& s, const float* __restrict a, const float* __restrict b,
+                               const float* __restrict c, float* __restrict d) {
+  for (unsigned row = 0; row < s.m; ++row) {
+    float sum[kSide];
+    for (unsigned j = 0; j < s.n; ++j) sum[j] = c[row * s.n + j];
+    for (unsigned i = 0; i < s.k; ++i) {
+      const float left = a[row * s.k + i];
+      for (unsigned j = 0; j < s.n; ++j) sum[j] += left * b[i * s.n + j];
+    }
+    for (unsigned j = 0; j < s.n; ++j) d[row * s.n + j] = sum[j];
+  }
+}
+
+SONDE_INLINE void exponents(int32_t* __restrict out, const float* __restrict v, unsigned count) {
+  for (unsigned i = 0; i < count; ++i) {
+    const double wide = v[i];
+    const auto e = static_cast<int32_t>(bits<uint64_t>(wide) >> 52 & 0x7ff) - 1023;
+    out[i] = v[i] == 0 ? kZeroExponent : e;
+  }
+}
+
+// One pass of the matrix unit for each 16 of k (mma_number.cpp, unitPass).
+SONDE_INLINE void cutProduct(const Shape& s, const float* __restrict a, const float* __restrict b,
+                             const float* __restrict c, float* __restrict d) {
+  int32_t ea[kSide * kDepth], eb[kSide * kDepth];
+  double wide[kSide * kDepth];
+  exponents(ea, a, s.m * s.k);
+  exponents(eb, b, s.k * s.n);
+  for (unsigned i = 0; i < s.k * s.n; ++i) wide[i] = b[i];
+  for (unsigned row = 0; row < s.m; ++row) {
+    float value[kSide];
+    for (unsigned j = 0; j < s.n; ++j) value[j] = c[row * s.n + j];
+    for (unsigned first = 0; first < s.k; first += 16) {
+      const unsigned end = s.k - first >= 16 ? first + 16 : s.k;
+      int32_t top[kSide];
+      exponents(top, value, s.n);
+      for (unsigned i = first; i < end; ++i) {
+        const int32_t left = ea[row * s.k + i];
+        for (unsigned j = 0; j < s.n; ++j) {
+          const int32_t e = left + eb[i * s.n + j];
+          top[j] = e > top[j] ? e : top[j];
+        }
+      }
+      double scale[kSide], unit[kSide], sum[kSide];
+      for (unsigned j = 0; j < s.n; ++j) {
+        // Where all are zero the scale does not matter: the addend stays.
+        const int64_t e = top[j] < kZeroExponent / 2 ? 0 : top[j] - 25;
+        scale[j] = bits<double>((1023 - e) << 52);
+        unit[j] = bits<double>((1023 + e) << 52);
+        sum[j] = static_cast<double>(static_cast<int32_t>(value[j] * scale[j]));
+      }
+      for (unsigned i = first; i < end; ++i) {
+        const double left = a[row * s.k + i];
+        for (unsigned j = 0; j < s.n; ++j)
+          sum[j] += static_cast<double>(static_cast<int32_t>(left * wide[i * s.n + j] * scale[j]));
+      }
+      for (unsigned j = 0; j < s.n; ++j) {
+        const double exact = sum[j] * unit[j];
+        const auto nearest = static_cast<float>(exact);
+        const double over = std::fabs(static_cast<double>(nearest)) - std::fabs(exact);
+        const uint32_t cut = bits<uint32_t>(nearest) - (over > 0 ? 1u : 0u);
+        value[j] = top[j] < kZeroExponent / 2 ? value[j] : bits<float>(cut);
+      }
+    }
+    for (unsigned j = 0; j < s.n; ++j) d[row * s.n + j] = value[j];
+  }
+}
+
+SONDE_INLINE bool floats(const Shape& s, const void* fa, const void* fb, const void* fc, void* fd) {
+  alignas(64) float a[kSide * kDepth], b[kSide * kDepth], c[kSide * kSide], d[kSide * kSide];
+  if (!decode(a, fa, s.a, s.m * s.k, s.type) || !decode(b, fb, s.b, s.k * s.n, s.type)) return false;
+  if (!decode(c, fc, s.c, s.m * s.n, s.halfAddend ? MatrixType::f16 : MatrixType::f32)) return false;
+  if (sumsAreExact(grainOf(a, s.m * s.k), grainOf(b, s.k * s.n), c, s.m * s.n, s.k))
+    exactProduct(s, a, b, c, d);
+  else if (s.halfSum)
+    return false;
+  else
+    cutProduct(s, a, b, c, d);
+  if (s.halfSum) {
+    for (unsigned i = 0; i < s.dCount; ++i)
+      static_cast<uint16_t*>(fd)[s.d[i]] = matrixHalf(static_cast<double>(d[s.dElement[i]]));
+  } else {
+    for (unsigned i = 0; i < s.dCount; ++i) static_cast<uint32_t*>(fd)[s.d[i]] = bits<uint32_t>(d[s.dElement[i]]);
+  }
+  return true;
+}
+
+SONDE_INLINE void integers(const Shape& s, const void* fa, const void* fb, const void* fc, void* fd) {
+  alignas(64) int32_t a[kSide * kDepth], b[kSide * kDepth], d[kSide * kSide];
+  if (s.type == MatrixType::s8) {
+    for (unsigned i = 0; i < s.m * s.k; ++i) a[i] = static_cast<const int8_t*>(fa)[s.a[i]];
+    for (unsigned i = 0; i < s.k * s.n; ++i) b[i] = static_cast<const int8_t*>(fb)[s.b[i]];
+  } else {
+    for (unsigned i = 0; i < s.m * s.k; ++i) a[i] = static_cast<const uint8_t*>(fa)[s.a[i]];
+    for (unsigned i = 0; i < s.k * s.n; ++i) b[i] = static_cast<const uint8_t*>(fb)[s.b[i]];
+  }
+  for (unsigned row = 0; row < s.m; ++row) {
+    int32_t sum[kSide];
+    for (unsigned j = 0; j < s.n; ++j) sum[j] = 0;
+    for (unsigned i = 0; i < s.k; ++i) {
+      const int32_t left = a[row * s.k + i];
+      for (unsigned j = 0; j < s.n; ++j) sum[j] += left * b[i * s.n + j];
+    }
+    for (unsigned j = 0; j < s.n; ++j) {
+      const auto addend = static_cast<const int32_t*>(fc)[s.c[row * s.n + j]];
+      int64_t all = int64_t{addend} + sum[j];
+      if (s.satfinite) all = all > INT32_MAX ? INT32_MAX : all < INT32_MIN ? INT32_MIN : all;
+      d[row * s.n + j] = static_cast<int32_t>(all);
+    }
+  }
+  for (unsigned i = 0; i < s.dCount; ++i) static_cast<int32_t*>(fd)[s.d[i]] = d[s.dElement[i]];
+}
+
+// A chain of fma along k for each element.
+SONDE_INLINE void doubles(const Shape& s, const void* fa, const void* fb, const void* fc, void* fd) {
+  alignas(64) double a[kSide * kDepth], b[kSide * kDepth], d[kSide * kSide];
+  for (unsigned i = 0; i < s.m * s.k; ++i) a[i] = static_cast<const double*>(fa)[s.a[i]];
+  for (unsigned i = 0; i < s.k * s.n; ++i) b[i] = static_cast<const double*>(fb)[s.b[i]];
+  for (unsigned i = 0; i < s.m * s.n; ++i) d[i] = static_cast<const double*>(fc)[s.c[i]];
+  for (unsigned row = 0; row < s.m; ++row)
+    for (unsigned i = 0; i < s.k; ++i) {
+      const double left = a[row * s.k + i];
+      for (unsigned j = 0; j < s.n; ++j) d[row * s.n + j] = __builtin_fma(left, b[i * s.n + j], d[row * s.n + j]);
+    }
+  for (unsigned i = 0; i < s.dCount; ++i) static_cast<double*>(fd)[s.d[i]] = d[s.dElement[i]];
+}
+
+// Constant sides, so that the loops over columns are whole vectors.
+template <unsigned M, unsigned N, unsigned K>
+SONDE_INLINE bool sized(const Shape& given, const void* a, const void* b, const void* c, void* d) {
+  Shape s = given;
+  s.m = M;
+  s.n = N;
+  s.k = K;
+  switch (s.type) {
+    case MatrixType::f64: doubles(s, a, b, c, d); return true;
+    case MatrixType::s8:
+    case MatrixType::u8: integers(s, a, b, c, d); return true;
+    default: return floats(s, a, b, c, d);
+  }
+}
+
+SONDE_INLINE bool dispatch(const Shape& s, const void* a, const void* b, const void* c, void* d) {
+  const unsigned key = s.m << 16 | s.n << 8 | s.k;
+  switch (key) {
+    case 16u << 16 | 16u << 8 | 16: return sized<16, 16, 16>(s, a, b, c, d);
+    case 32u << 16 | 8u << 8 | 16: return sized<32, 8, 16>(s, a, b, c, d);
+    case 8u << 16 | 32u << 8 | 16: return sized<8, 32, 16>(s, a, b, c, d);
+    case 16u << 16 | 16u << 8 | 8: return sized<16, 16, 8>(s, a, b, c, d);
+    case 16u << 16 | 8u << 8 | 8: return sized<16, 8, 8>(s, a, b, c, d);
+    case 16u << 16 | 8u << 8 | 16: return sized<16, 8, 16>(s, a, b, c, d);
+    case 16u << 16 | 8u << 8 | 32: return sized<16, 8, 32>(s, a, b, c, d);
+    case 8u << 16 | 8u << 8 | 4: return sized<8, 8, 4>(s, a, b, c, d);
+    default: return false;
+  }
+}
+
+SONDE_AVX512 bool tile512(const Shape& s, const void* a, const void* b, const void* c, void* d) {
+  return dispatch(s, a, b, c, d);
+}
+SONDE_AVX2 bool tile256(const Shape& s, const void* a, const void* b, const void* c, void* d) {
+  return dispatch(s, a, b, c, d);
+}
+
+using Tile = bool (*)(const Shape&, const void*, const void*, const void*, void*);
+Tile best() {
+  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    return tile512;
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? tile256 : nullptr;
+}
+Tile tile() {
+  static const Tile chosen = best();
+  return chosen;
+}
+
+bool knownShape(const MatrixJob& j) {
+  const unsigned key = static_cast<unsigned>(j.m << 16 | j.n << 8 | j.k);
+  const bool f16m8 = !j.wmma && j.m == 8 && j.k == 4 && j.a == MatrixType::f16;
+  if (f16m8) return false;
+  for (const unsigned known :
+       {16u << 16 | 16u << 8 | 16, 32u << 16 | 8u << 8 | 16, 8u << 16 | 32u << 8 | 16, 16u << 16 | 16u << 8 | 8,
+        16u << 16 | 8u << 8 | 8, 16u << 16 | 8u << 8 | 16, 16u << 16 | 8u << 8 | 32, 8u << 16 | 8u << 8 | 4})
+    if (key == known) return true;
+  return false;
+}
+
+// The position of an element as an index into the fragment seen as an array of such.
+uint16_t position(const MatrixElement& e, MatrixType type) {
+  return static_cast<uint16_t>(e.word * perRegister(type) + e.field);
+}
+
+}  // namespace
+
+std::unique_ptr<TilePlan> TilePlan::make(const MatrixJob& job, const std::vector<MatrixElement>& a,
+                                         const std::vector<MatrixElement>& b, const std::vector<MatrixElement>& c,
+                                         const std::vector<MatrixElement>& d) {
+  const bool wanted = job.a == MatrixType::f16 || job.a == MatrixType::bf16 || job.a == MatrixType::tf32 ||
+                      job.a == MatrixType::f64 || job.a == MatrixType::s8 || job.a == MatrixType::u8;
+  if (!tile() || !wanted || job.a != job.b || !knownShape(job)) return nullptr;
+  auto plan = std::make_unique<TilePlan>();
+  constexpr uint16_t missing = UINT16_MAX;
+  plan->a_.assign(job.m * job.k, missing);
+  plan->b_.assign(job.k * job.n, missing);
+  plan->c_.assign(job.m * job.n, missing);
+  for (const auto& e : a) plan->a_[e.row * job.k + e.column] = position(e, job.a);
+  for (const auto& e : b) plan->b_[e.row * job.n + e.column] = position(e, job.b);
+  for (const auto& e : c) plan->c_[e.row * job.n + e.column] = position(e, job.c);
+  for (const auto* table : {&plan->a_, &plan->b_, &plan->c_})
+    for (const uint16_t at : *table)
+      if (at == missing) return nullptr;
+  for (const auto& e : d) {
+    plan->d_.push_back(position(e, job.d));
+    plan->dElement_.push_back(static_cast<uint16_t>(e.row * job.n + e.column));
+  }
+  return plan;
+}
+
+bool TilePlan::multiply(const MatrixJob& job, const void* a, const void* b, const void* c, void* d) const {
+  const Shape shape{job.m,
+                    job.n,
+                    job.k,
+                    job.a,
+                    a_.data(),
+                    b_.data(),
+                    c_.data(),
+                    d_.data(),
+                    dElement_.data(),
+                    static_cast<unsigned>(d_.size()),
+                    job.satfinite != 0,
+                    job.d == MatrixType::f16,
+                    job.c == MatrixType::f16};
+  return tile()(shape, a, b, c, d);
+}
+
+}  // namespace sonde::softgpu::exec

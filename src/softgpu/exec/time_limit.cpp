@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softgpu/exec/time_limit.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "platform/clock.h"
+#include "softgpu/exec/faults.h"
+#include "softgpu/exec/program_impl.h"
+
+namespace sonde::softgpu::exec {
+namespace {
+
+constexpr uint64_t kIdleHintNs = 10'000'000'000;
+
+bool overTime(const GridRun& grid) {
+  const uint64_t limit = kernelTimeLimit();
+  return limit && platform::nowNs() - grid.outcome.startNs > limit;
+}
+
+void recordTimeout(GridRun& grid, const WarpState& warp) {
+  recordFault(
+      grid, warp, kErrorTimeout, 0, 0,
+      fmt::format("still running after {:g} s (SONDE_KERNEL_TIMEOUT)", static_cast<double>(kernelTimeLimit()) * 1e-9)
+          .c_str());
+}
+
+}  // namespace
+
+void checkTime(WarpState* warp) {
+  if (kernelTimeLimit() == 0 || !overTime(*warp->cta->grid)) return;
+  recordTimeout(*warp->cta->grid, *warp);
+  leaveWarp(warp);
+}
+
+void checkTimeBetweenBlocks(GridRun& grid, const WarpState& warp) {
+  if (kernelTimeLimit() && overTime(grid) && !grid.failed.load(std::memory_order_relaxed)) recordTimeout(grid, warp);
+}
+
+void IdleWatch::idle(GridRun& grid, const Cta& cta) {
+  if (++rounds_ % 64) return;
+  const uint64_t now = platform::nowNs();
+  if (since_ == 0) since_ = now;
+  if (now - since_ < kIdleHintNs || grid.idleSaid.exchange(true)) return;
+  std::string text;
+  for (uint32_t w = 0, named = 0; w < cta.warps && named < 8; ++w) {
+    if (cta.control[w].status != WarpStatus::yielded) continue;
+    Fault at;
+    grid.program->locate(cta.states[w].position, at);
+    text += fmt::format("{} warp {} (PTX line {})", named++ ? "," : "", w, at.pos.line);
+  }
+  const WarpState& s = cta.states[0];
+  std::fprintf(
+      stderr,
+      "sonde: kernel '%s': for %d s nothing has happened but waiting in loops: block (%u,%u,%u),%s. Unless the "
+      "host or another stream writes what they read, it never ends; SONDE_KERNEL_TIMEOUT=SECONDS ends it.\n",
+      grid.program->kernels()[grid.request->kernel].name.c_str(), static_cast<int>(kIdleHintNs / 1000000000),
+      s.ctaid[0], s.ctaid[1], s.ctaid[2], text.c_str());
+}
+
+}  // namespace sonde::softgpu::exec

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Kernels that never end. SONDE_KERNEL_TIMEOUT=SECONDS ends a kernel that runs
+// longer, with CUDA_ERROR_LAUNCH_TIMEOUT and where it is; every loop then asks
+// for the time now and again. Without it, a kernel in which for long nothing
+// happens but waiting in loops is named once.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+
+#include "softgpu/exec/warp_state.h"
+
+namespace sonde::softgpu::exec {
+
+struct GridRun;
+struct Cta;
+
+// Nanoseconds; 0: no limit.
+inline uint64_t kernelTimeLimit() {
+  static const uint64_t limit = [] {
+    const char* text = std::getenv("SONDE_KERNEL_TIMEOUT");
+    const double seconds = text ? std::strtod(text, nullptr) : 0;
+    return seconds > 0 && seconds < 1e9 ? static_cast<uint64_t>(seconds * 1e9) : 0;
+  }();
+  return limit;
+}
+
+// Ends the grid, and does not return, when the limit has passed.
+void checkTime(WarpState* warp);
+// The same between blocks, where no warp runs: `warp` stands for the block.
+void checkTimeBetweenBlocks(GridRun& grid, const WarpState& warp);
+
+// One thread's view of a grid whose warps may all be waiting.
+class IdleWatch {
+ public:
+  void progressed() { since_ = 0; }
+  // Every warp of `cta` has waited in its loop once more.
+  void idle(GridRun& grid, const Cta& cta);
+
+ private:
+  uint64_t since_ = 0;
+  uint32_t rounds_ = 0;
+};
+
+}  // namespace sonde::softgpu::exec
