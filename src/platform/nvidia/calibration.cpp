@@ -39,7 +39,7 @@ struct Bench {
   uint32_t lastPing = 0;
   uint64_t bestTrip = 0;
   std::mutex mutex;
-  bool usable = false;
+  bool built = false, usable = false;
 };
 
 struct State {
@@ -288,18 +288,20 @@ bool measureConstants(Context& context, Bench& b, TimingConstants& c) {
   return true;
 }
 
-Bench* benchOf(Context& context) {
-  Bench* b;
-  {
-    std::lock_guard lock(state().mutex);
-    Bench*& place = state().benches[&context];
-    if (place != nullptr) return place->usable ? place : nullptr;
-    b = place = new Bench;
-    b->mutex.lock();
+Bench& benchOf(Context& context) {
+  std::lock_guard lock(state().mutex);
+  Bench*& place = state().benches[&context];
+  if (place == nullptr) place = new Bench;
+  return *place;
+}
+
+// Whoever comes first builds it. Callers hold the bench's mutex.
+bool usable(Bench& b) {
+  if (!b.built) {
+    b.built = true;
+    b.usable = build(b);
   }
-  b->usable = build(*b);
-  b->mutex.unlock();
-  return b->usable ? b : nullptr;
+  return b.usable;
 }
 
 }  // namespace
@@ -313,35 +315,35 @@ void calibrate(Context& context) {
   OutsideCapture outside;
   WithContext with(context.handle);
   if (!with) return;
-  Bench* b = benchOf(context);
-  if (b == nullptr) return;
-  std::lock_guard lock(b->mutex);
+  Bench& b = benchOf(context);
+  std::lock_guard lock(b.mutex);
+  if (!usable(b)) return;
   // The first launches load code: they may take long, and their times say
   // nothing.
-  if (!anchor(context, *b, kLoading) || !ping(context, *b, kLoading)) return;
+  if (!anchor(context, b, kLoading) || !ping(context, b, kLoading)) return;
   context.clock.forgetSamples();
-  b->bestTrip = 0;
-  b->anchored = false;
-  if (!ping(context, *b, kLoading) || !anchor(context, *b, kLoading)) return;
+  b.bestTrip = 0;
+  b.anchored = false;
+  if (!ping(context, b, kLoading) || !anchor(context, b, kLoading)) return;
   TimingConstants c = timingOf(context.device);
-  const bool measured = !c.measured && measureConstants(context, *b, c);
+  const bool measured = !c.measured && measureConstants(context, b, c);
   for (unsigned i = 1; i < 8; ++i)
-    if (own.cuStreamDestroy != nullptr && b->streams[i] != nullptr) own.cuStreamDestroy(b->streams[i]);
+    if (own.cuStreamDestroy != nullptr && b.streams[i] != nullptr) own.cuStreamDestroy(b.streams[i]);
   if (measured) {
     std::lock_guard guard(state().mutex);
     state().constants[context.device] = c;
   }
-  anchor(context, *b, kPatience);
+  anchor(context, b, kPatience);
 }
 
 void recalibrate(Context& context) {
   OutsideCapture outside;
   WithContext with(context.handle);
   if (!with) return;
-  Bench* b = benchOf(context);
-  if (b == nullptr) return;
-  std::lock_guard lock(b->mutex);
-  if (ping(context, *b, kPatience)) anchor(context, *b, kPatience);
+  Bench& b = benchOf(context);
+  std::lock_guard lock(b.mutex);
+  if (!usable(b)) return;
+  if (ping(context, b, kPatience)) anchor(context, b, kPatience);
 }
 
 }  // namespace sonde::platform::nvidia
