@@ -33,6 +33,7 @@ struct Known {
 struct Registry {
   std::mutex mutex;
   std::map<std::pair<uint32_t, uint64_t>, Known> known;  // by domain and schema id
+  std::vector<Known> replaced;                           // clients may still hold their addresses
 };
 Registry& registry() {
   static Registry& instance = *new Registry;
@@ -49,15 +50,21 @@ uint64_t idFor(bool given, uint64_t id) {
 void keep(const Domain* domain, uint64_t id, Known known) {
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
-  r.known[{numberOf(domain), id}] = known;
+  const auto [place, isNew] = r.known.try_emplace({numberOf(domain), id}, known);
+  if (isNew) return;
+  r.replaced.push_back(std::exchange(place->second, known));
 }
 
 // `entries`, with their texts, in memory that stays.
 template <typename Entry, typename Fix>
 const Entry* copyEntries(const Entry* entries, size_t count, Fix&& fix) {
-  auto* copy = new std::vector<Entry>(entries, entries + count);
-  for (Entry& entry : *copy) fix(entry);
-  return copy->data();
+  if (count == 0) return nullptr;
+  auto* copy = new Entry[count];
+  for (size_t i = 0; i < count; ++i) {
+    copy[i] = entries[i];
+    fix(copy[i]);
+  }
+  return copy;
 }
 
 // Size of a payload that the application left to the tool; 0: unknown.
