@@ -148,7 +148,7 @@ TEST_F(Clients, LayoutsBelongToTheClient) {
 }
 
 // 6.5 knows no buffers of single threads, and has other defaults.
-TEST_F(Clients, AClientOf65HasItsAttributesAndSharedBuffers) {
+TEST_F(Clients, ACT_019_ACT_023_AClientOf65HasItsAttributesAndSharedBuffers) {
   Plugin old(PLUGIN_6050);
   ASSERT_EQ(0, old.call("pluginStart", kRuntime));
   ASSERT_EQ(0, a_.call("pluginStart", kRuntime));
