@@ -141,6 +141,7 @@ class ConditionalTest : public GraphMemoryTest {
     OK(cuModuleGetFunction(&count_, module, "count"));
     OK(cuMemAlloc(&out_, 4));
     OK(cuMemsetD32(out_, 0, 1));
+    OK(cuCtxSynchronize());  // the graph's stream does not wait for the set
     OK(cuGraphCreate(&graph_, 0));
   }
   // A node of this type on the condition, with one body that counts (and two for `bodies`).

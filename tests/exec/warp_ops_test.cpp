@@ -519,5 +519,43 @@ TEST(WarpOps, ParametersByAddress) {
   for (uint32_t i = 0; i < 32; ++i) EXPECT_EQ(out[i], t.v[i & 7]) << i;
 }
 
+// Thread 0 makes the barrier anew as soon as it has seen the phase end; the warps that wait see the end too.
+TEST(WarpOps, AnEndedPhaseIsSeenThoughTheBarrierIsMadeAnew) {
+  Kernels k(R"(.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+  .reg .b32 %r<4>;
+  .reg .b64 %rd<4>;
+  .reg .pred %p<4>;
+  .shared .align 8 .b64 bar;
+  ld.param.u64 %rd1, [out];
+  mov.u32 %r1, %tid.x;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra ready;
+  mbarrier.init.shared.b64 [bar], 256;
+ready:
+  bar.sync 0;
+  mbarrier.arrive.shared.b64 %rd2, [bar];
+again:
+  mbarrier.try_wait.shared.b64 %p2, [bar], %rd2;
+  @!%p2 bra again;
+  @%p1 bra done;
+  mbarrier.init.shared.b64 [bar], 256;
+done:
+  bar.sync 0;
+  mul.wide.u32 %rd3, %r1, 4;
+  add.u64 %rd3, %rd1, %rd3;
+  st.global.u32 [%rd3], 7;
+  ret;
+}
+)");
+  DeviceArray<uint32_t> out(256, 0);
+  const LaunchOutcome r = k.run("k", {1}, {256}, out.address);
+  EXPECT_EQ(r.error, 0) << r.message;
+  for (size_t i = 0; i < 256; ++i) ASSERT_EQ(out[i], 7u) << i;
+}
+
 }  // namespace
 }  // namespace sonde::softgpu::exec

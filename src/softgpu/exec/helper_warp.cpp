@@ -6,8 +6,10 @@
 #include <x86intrin.h>
 #endif
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "platform/clock.h"
 #include "softgpu/exec/atomic_ops.h"
@@ -114,10 +116,37 @@ void stackCheck(WarpState* w, uint32_t mask) {
   }
 }
 
+// Warps that try_wait has suspended. When the phase ends they are to be told so,
+// whatever becomes of the barrier before they run again: a program may make it
+// anew as soon as one thread has seen the end. All warps of a block are one host
+// thread's.
+struct SuspendedWarp {
+  const WarpState* warp;
+  uint64_t barrier;
+  bool passed;
+};
+thread_local std::vector<SuspendedWarp> suspendedWarps;
+
+void phaseEnded(uint64_t barrier) {
+  for (SuspendedWarp& s : suspendedWarps) s.passed |= s.barrier == barrier;
+}
+
+// Lets the others run; has the phase of `barrier` ended meanwhile?
+bool suspendAtPhase(WarpState* w, uint64_t barrier) {
+  const auto mine = [&](const SuspendedWarp& s) { return s.warp == w; };
+  std::erase_if(suspendedWarps, mine);  // of a warp that was ended while it waited
+  suspendedWarps.push_back({w, barrier, false});
+  yieldWarp(w);
+  const auto it = std::find_if(suspendedWarps.begin(), suspendedWarps.end(), mine);
+  const bool passed = it != suspendedWarps.end() && it->passed;
+  std::erase_if(suspendedWarps, mine);
+  return passed;
+}
+
 SONDE_DEVICE_CODE void mbarrier(WarpState* w, const uint64_t* addresses, uint32_t mask, uint32_t what,
                                 const uint64_t* amount, uint64_t* out) {
   const auto op = static_cast<MbarrierOp>(what >> 8 & 255);
-  bool waits = false;
+  uint32_t waiting = 0;
   for (uint32_t m = mask; m; m &= m - 1) {
     const auto l = static_cast<uint32_t>(__builtin_ctz(m));
     auto* p = static_cast<volatile uint64_t*>(resolveLane(w, what & 255, addresses[l], 8, l, true));
@@ -154,12 +183,20 @@ SONDE_DEVICE_CODE void mbarrier(WarpState* w, const uint64_t* addresses, uint32_
       case MbarrierOp::testState: out[l] = (n >> 63) != b.phase; break;
       case MbarrierOp::testParity: out[l] = (n & 1) != b.phase; break;
     }
-    if (op == MbarrierOp::testState || op == MbarrierOp::testParity)
-      waits |= out[l] == 0;
-    else
-      *p = b.pack();
+    if (op == MbarrierOp::testState || op == MbarrierOp::testParity) {
+      waiting |= static_cast<uint32_t>(out[l] == 0) << l;
+      continue;
+    }
+    *p = b.pack();
+    if (op != MbarrierOp::init && b.phase != Mbarrier(old).phase && !suspendedWarps.empty()) phaseEnded(addresses[l]);
   }
-  if (waits && (what >> 16 & 1)) yieldWarp(w);
+  if (!waiting || !(what >> 16 & 1)) return;
+  const uint64_t barrier = addresses[__builtin_ctz(waiting)];
+  if (!suspendAtPhase(w, barrier)) return;
+  for (uint32_t m = waiting; m; m &= m - 1) {
+    const auto l = static_cast<uint32_t>(__builtin_ctz(m));
+    if (addresses[l] == barrier) out[l] = 1;
+  }
 }
 
 }  // namespace
