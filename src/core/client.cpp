@@ -66,6 +66,7 @@ void begin(Client& client, const CallerObject& object) {
     std::lock_guard lock(client.reportedMutex);
     client.reported.clear();
     client.allocations.clear();
+    client.locators.clear();
   }
   client.generation.fetch_add(1);
 }
@@ -186,6 +187,18 @@ void Client::applyAttributes() {
 bool Client::reportOnce(uint32_t kind, uint32_t id) {
   std::lock_guard lock(reportedMutex);
   return reported.insert(uint64_t{kind} << 32 | id).second;
+}
+
+void Client::reportLocator(uint32_t id, const char* file, uint32_t line, uint64_t launcher) {
+  std::lock_guard lock(reportedMutex);
+  if (!reported.insert(uint64_t{CUPTI_ACTIVITY_KIND_SOURCE_LOCATOR} << 32 | id).second) return;
+  Locator locator{};
+  locator.record.kind = CUPTI_ACTIVITY_KIND_SOURCE_LOCATOR;
+  locator.record.id = id;
+  locator.record.lineNumber = line;
+  locator.record.fileName = file;
+  locator.launcher = launcher;
+  locators.push_back(locator);
 }
 
 void Client::forgetReported(uint32_t kind, uint32_t id) {

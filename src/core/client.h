@@ -123,6 +123,13 @@ struct Client {
     bool reported;  // its unfinished form went out
   };
   std::unordered_map<uint64_t, Allocation> allocations;  // live, for kind MEMORY
+  // Source locators that were not handed over yet. Any thread's records may name
+  // them, so that they are in no thread's queue: a delivery begins with them.
+  struct Locator {
+    CUpti_ActivitySourceLocator record;
+    uint64_t launcher;  // ThreadState::serial of who launched the work that met it first
+  };
+  std::vector<Locator> locators;
 
   // -- Delivery (delivery.cpp). The mutex is never held while client code runs;
   // `deliverer` is the thread that is handing over, so that another one waits
@@ -161,6 +168,8 @@ struct Client {
 
   // True once per (kind, id).
   bool reportOnce(uint32_t kind, uint32_t id);
+  // Likewise, a line of source.
+  void reportLocator(uint32_t id, const char* file, uint32_t line, uint64_t launcher);
   void forgetReported(uint32_t kind, uint32_t id);
 
   // A time of the platform in this client's clock.

@@ -277,6 +277,10 @@ void discardQueues(Client& client) {
   client.open = {};
   client.spares.clear();
   client.enqueued.clear();
+  {
+    std::lock_guard reported(client.reportedMutex);
+    client.locators.clear();
+  }
   client.dropped = 0;
   client.deliverAgain = client.deliverAgainAll = false;
   client.needsBuffer.store(false);
@@ -317,6 +321,7 @@ void restartDeliveryInChild() {
     client.open = {};
     client.spares.clear();
     client.enqueued.clear();
+    client.locators.clear();
     client.deviceBuffers.forgetInChild();
     client.dropped = 0;
     if (client.deliverer != std::this_thread::get_id()) client.deliverer = std::thread::id();

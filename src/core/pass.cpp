@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "core/core.h"
 #include "core/nvtx_payload.h"
@@ -128,7 +129,7 @@ void Pass::run() {
   }
   staging_ = client_.perThreadBuffers.load(std::memory_order_relaxed) && client_.buffers.load() != nullptr;
   if (staging_) stageDeviceWork();
-  if (!runOver(false) || !runOver(true)) return;
+  if (!deliverLocators() || !runOver(false) || !runOver(true)) return;
   if (everything_ && !complete(client_.open)) return;
   while (everything_ && !client_.spares.empty()) {
     OpenBuffer spare = client_.spares.back();
@@ -161,6 +162,43 @@ void Pass::stageDeviceWork() {
       queue->records.pop(record.size);
     }
   }
+}
+
+// Every locator that a record of this pass names was made before that record,
+// hence before the marks.
+bool Pass::deliverLocators() {
+  std::vector<Client::Locator> fresh;
+  {
+    std::lock_guard lock(client_.reportedMutex);
+    fresh.swap(client_.locators);
+  }
+  if (fresh.empty()) return true;
+  const auto found = client_.queueOfThread.find(fresh.front().launcher);
+  ThreadQueue* const queue = found != client_.queueOfThread.end() ? found->second : client_.queues;
+  size_t given = 0;
+  if (queue != nullptr) {
+    ++queue->pins;
+    while (given < fresh.size()) {
+      const Put result = put(*queue, &fresh[given].record, CUPTI_ACTIVITY_KIND_SOURCE_LOCATOR);
+      if (result == Put::kEnded) return false;
+      if (result == Put::kRetry) continue;
+      if (result == Put::kWaiting) break;
+      ++given;
+      if (result == Put::kRefused) ++client_.dropped;
+      if (bufferOf(*queue).full() && !complete(bufferOf(*queue))) return false;
+    }
+    // Work of other threads may name them in a buffer that is handed over earlier.
+    bool others = false;
+    for (ThreadQueue* other = client_.queues; other != nullptr; other = other->next)
+      others = others || (other != queue && !other->staged.empty());
+    if (others && !complete(bufferOf(*queue))) return false;
+    --queue->pins;
+  }
+  if (given < fresh.size()) {
+    std::lock_guard lock(client_.reportedMutex);
+    client_.locators.insert(client_.locators.begin(), fresh.begin() + static_cast<ptrdiff_t>(given), fresh.end());
+  }
+  return true;
 }
 
 bool Pass::runOver(bool ofDevice) {

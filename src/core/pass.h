@@ -43,6 +43,7 @@ class Pass {
   }
 
   // Each returns false when the client ended meanwhile: touch nothing then.
+  bool deliverLocators();
   bool runOver(bool ofDevice);
   bool drain(ThreadQueue& queue);
   bool drainStaged(ThreadQueue& queue);

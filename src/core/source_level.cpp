@@ -29,7 +29,7 @@ uint32_t locatorOf(const char* file, uint32_t line) {
 class Lines {
  public:
   Lines(ThreadState& thread, Client& client, const SondeWork& work)
-      : thread_(thread),
+      : launcher_(thread.recordOwner != 0 ? thread.recordOwner : thread.serial),
         client_(client),
         wanted_(client.kindOn(CUPTI_ACTIVITY_KIND_SOURCE_LOCATOR, static_cast<CUcontext>(work.context))) {}
 
@@ -45,19 +45,12 @@ class Lines {
     }
     line_ = i.line;
     id_ = locatorOf(file_, i.line);
-    if (wanted_ && client_.reportOnce(CUPTI_ACTIVITY_KIND_SOURCE_LOCATOR, id_)) {
-      CUpti_ActivitySourceLocator record{};
-      record.kind = CUPTI_ACTIVITY_KIND_SOURCE_LOCATOR;
-      record.id = id_;
-      record.lineNumber = i.line;
-      record.fileName = file_;
-      client_.append(thread_, record);
-    }
+    if (wanted_) client_.reportLocator(id_, file_, i.line, launcher_);
     return id_;
   }
 
  private:
-  ThreadState& thread_;
+  const uint64_t launcher_;
   Client& client_;
   const bool wanted_;
   const char* given_ = nullptr;
