@@ -189,7 +189,7 @@ TEST_F(IpcTest, PoolOfAnotherProcess) {
   FAILS(CUDA_ERROR_INVALID_VALUE, cuMemPoolExportPointer(&data, other));
   OK(cuMemPoolExportPointer(&data, memory));
   OK(cuMemsetD32(memory, 5, 250));
-  OK(cuCtxSynchronize());  // a set does not wait for itself
+  OK(cuCtxSynchronize());         // a set does not wait for itself
   const int inherited = dup(fd);  // without close-on-exec
   setenv("IPC_POOL", std::to_string(inherited).c_str(), 1);
   setenv("IPC_POINTER", hex(data).c_str(), 1);

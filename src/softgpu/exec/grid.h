@@ -41,8 +41,8 @@ struct GridRun {
   std::atomic<uint64_t> doneBlocks{0};
   std::atomic<bool> failed{false};
   std::atomic<bool> idleSaid{false};  // that all its warps wait (time_limit.h)
-  std::atomic<uint32_t> workers{0};  // threads inside
-  std::mutex mutex;                  // guards what follows
+  std::atomic<uint32_t> workers{0};   // threads inside
+  std::mutex mutex;                   // guards what follows
   std::condition_variable done;
   LaunchOutcome outcome;
   uint64_t outcomeBlock = ~uint64_t{0};
