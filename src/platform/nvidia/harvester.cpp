@@ -8,6 +8,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <thread>
 
@@ -159,8 +160,16 @@ void reportGraph(Context& context, const ListenerUse& use, Stream& s, GraphLaunc
   for (size_t i = 0; i < stamps.size(); ++i) context.clock.deviceTime(launch.events->events[i], &stamps[i]);
   const unsigned others = graph.oneLine ? 0 : 3;
   const double late = graph.oneLine ? 0 : c.endToStamp[others];
-  std::vector<uint64_t> ends(stamps.size(), s.lastReported);  // as reported, by the event behind the node
-  for (size_t i = 0; i < launch.works.size(); ++i) {
+  // In the order of their ends, so that those before a node are known: by the
+  // event behind it, as reported, and of all nodes until a stamp for events
+  // behind something that has no end of its own (a host function, a child graph).
+  std::vector<size_t> order(launch.works.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  auto stampOf = [&](size_t i) { return stamps[graph.nodes[launch.nodes[i]].endEvent]; };
+  std::stable_sort(order.begin(), order.end(), [&](size_t x, size_t y) { return stampOf(x) < stampOf(y); });
+  std::vector<uint64_t> ends(stamps.size(), 0);
+  std::vector<std::pair<double, uint64_t>> reached;
+  for (const size_t i : order) {
     const TracedNode& node = graph.nodes[launch.nodes[i]];
     SondeWork& work = launch.works[i];
     double start = from;
@@ -168,9 +177,18 @@ void reportGraph(Context& context, const ListenerUse& use, Stream& s, GraphLaunc
     double end = std::min(stamps[node.endEvent] - late, until);
     start = std::min(start, end);
     work.start = std::max(context.clock.toHost(start), s.lastReported);
-    for (const uint32_t e : node.startEvents) work.start = std::max(work.start, ends[e]);
+    for (const uint32_t e : node.startEvents) {
+      uint64_t before = ends[e];
+      if (before == 0) {
+        const auto at = std::upper_bound(reached.begin(), reached.end(), stamps[e],
+                                         [](double stamp, const auto& r) { return stamp < r.first; });
+        if (at != reached.begin()) before = std::prev(at)->second;
+      }
+      work.start = std::max(work.start, before);
+    }
     work.end = std::max(context.clock.toHost(end), work.start + 1);
     ends[node.endEvent] = work.end;
+    reached.emplace_back(stamps[node.endEvent], std::max(work.end, reached.empty() ? 0 : reached.back().second));
   }
   for (const SondeWork& work : launch.works) s.lastReported = std::max(s.lastReported, work.end);
   if (use && use->workCompleted)
