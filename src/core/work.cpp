@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/work.h"
 
+#include <algorithm>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <set>
@@ -165,7 +167,8 @@ void workEnqueued(void*, SondeWork* work) {
       work->listenerWord = word | kDecided;
       return;
     }
-    Unfinished unfinished{*work, 0};
+    Unfinished unfinished{};
+    std::memcpy(&unfinished.work, work, std::min<size_t>(work->size, sizeof unfinished.work));
     unfinished.work.name = intern(work->name);
     unfinished.work.start = unfinished.work.end = 0;
     unfinished.work.listenerWord = word & kWantedMask;

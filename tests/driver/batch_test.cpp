@@ -126,6 +126,7 @@ TEST_F(BatchTest, OneAttributeHoldsUntilTheNextAndTheBatchIsCheckedWhole) {
   OK(cuMemcpyDtoH(out, p_, 64));
   for (int i = 0; i < 64; i++) EXPECT_EQ(out[i], (7 - i / 8) * 8 + i % 8 + 1) << i;
   OK(call(CU_STREAM_PER_THREAD));
+  OK(cuStreamSynchronize(CU_STREAM_PER_THREAD));  // it reads `host`
 }
 
 TEST_F(BatchTest, CapturedCopiesBecomeNodes) {

@@ -304,10 +304,13 @@ void harvestAll(bool now) {
       }
       if (!context->dead.load()) context->stockEvents();
       std::lock_guard streams(context->streamMutex);
-      std::erase_if(context->streams, [](Stream* s) {
+      std::erase_if(context->streams, [context](Stream* s) {
         if (!s->dead.load()) return false;
         std::lock_guard items(s->mutex);
-        return s->items.empty();
+        if (!s->items.empty()) return false;
+        s->items.release();
+        context->gone.push_back(s);
+        return true;
       });
     }
   }

@@ -66,6 +66,10 @@ class ItemQueue {
     if (count_ == ring_.size()) grow();
     ring_[(head_ + count_++) % ring_.size()] = item;
   }
+  void release() {
+    ring_ = {};
+    head_ = count_ = 0;
+  }
   void pop(size_t n) {
     head_ = (head_ + n) % std::max<size_t>(ring_.size(), 1);
     count_ -= n;
@@ -97,6 +101,7 @@ struct Context {
 
   std::mutex streamMutex;
   std::vector<Stream*> streams;  // live ones, and dead ones with work to report
+  std::vector<Stream*> gone;     // dead ones: a thread may still hold one
   // Counted by work in streams that the null stream waits for, and in the null
   // stream itself, which they wait for.
   std::atomic<uint64_t> blockingWork{0}, legacyWork{0};
