@@ -2,6 +2,7 @@
 // Every record that real work on the software GPU leaves.
 #include <algorithm>
 #include <cstring>
+#include <future>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -434,8 +435,17 @@ TEST_F(GpuRecords, WorkIsInTheBufferOfItsThreadBehindTheExternalIdOfItsCall) {
     CUDA(cudaFree(out));
     CUDA(cudaStreamDestroy(stream));
   };
-  std::thread other([&] { work(1); });
+  // A thread that has ended leaves what is not delivered yet to another buffer: this one waits for the flush.
+  std::promise<void> worked, delivered;
+  std::thread other([&] {
+    work(1);
+    worked.set_value();
+    delivered.get_future().wait();
+  });
   work(2);
+  worked.get_future().wait();
+  collector_.flush();
+  delivered.set_value();
   other.join();
   work(3);
   CUDA(cudaDeviceSynchronize());
