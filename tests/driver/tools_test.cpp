@@ -22,6 +22,7 @@ struct Recorder {
   std::vector<SondeResource> resources;
   std::vector<SondeSync> syncs;
   std::string failed;
+  std::condition_variable told;
   CUdeviceptr* written = nullptr;
 };
 
@@ -61,7 +62,10 @@ class ToolsTest : public Gpu {
       r.done.push_back(*w);
     };
     listener_.contextFailed = [](void* self, SondeHandle, uint32_t, int32_t error, const char* message) {
-      static_cast<Recorder*>(self)->failed = std::to_string(error) + " " + message;
+      auto& r = *static_cast<Recorder*>(self);
+      std::lock_guard lock(r.mutex);
+      r.failed = std::to_string(error) + " " + message;
+      r.told.notify_all();
     };
     ASSERT_EQ(platform_->attach(&listener_), 0);
     Gpu::SetUp();
@@ -280,6 +284,9 @@ TEST_F(ToolsTest, FailureOfAContextIsToldWithItsReason) {
   void* params[] = {&p, &v};
   OK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, nullptr, params, nullptr));
   FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
+  // Told by the stream's thread; a call that waits may return with the error before.
+  std::unique_lock lock(seen_.mutex);
+  seen_.told.wait(lock, [&] { return !seen_.failed.empty(); });
   EXPECT_EQ(seen_.failed.substr(0, 4), "700 ");
   EXPECT_NE(seen_.failed.find("store"), std::string::npos) << seen_.failed;
 }
