@@ -3,6 +3,7 @@
 // The tools interface, as a profiler sees it.
 #include <dlfcn.h>
 
+#include <condition_variable>
 #include <cstring>
 
 #include "gpu.h"

@@ -3,9 +3,9 @@
 
 word_build() {
   ensure_packages
-  configure_and_build release
+  configure_and_build product
   rm -rf dist.new
-  cmake --install build/release --prefix "$PWD/dist.new" >/dev/null || die "installing into dist/ failed"
+  cmake --install build/product --prefix "$PWD/dist.new" >/dev/null || die "installing into dist/ failed"
   # Replaced whole, so that nothing stale stays behind.
   rm -rf dist && mv dist.new dist
   say "dist/ is ready: dist/bin/sonde, dist/bin/sondecc"
@@ -14,8 +14,8 @@ word_build() {
 word_install() {
   [ $# = 1 ] || die "usage: ./run install PREFIX"
   ensure_packages
-  configure_and_build release
-  cmake --install build/release --prefix "$1" >/dev/null || die "could not install into $1"
+  configure_and_build product
+  cmake --install build/product --prefix "$1" >/dev/null || die "could not install into $1"
   say "installed into $1"
 }
 
