@@ -118,7 +118,7 @@ DRIVER_API(cuTensorMapReplaceAddress)(CUtensorMap* tensorMap, void* globalAddres
   const auto at = reinterpret_cast<uint64_t>(globalAddress);
   if (!tensorMap || at == 0 || at % 16) return CUDA_ERROR_INVALID_VALUE;
   TensorMap map;
-  std::memcpy(&map, tensorMap, sizeof map);
+  std::memcpy(static_cast<void*>(&map), tensorMap, sizeof map);
   if (map.magic != TensorMap::kMagic) return CUDA_ERROR_INVALID_VALUE;
   map.address = at;
   write(tensorMap, map);
