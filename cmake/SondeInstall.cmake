@@ -27,13 +27,19 @@ sonde_install_targets(lib64/softgpu sonde_softgpu_cuda)
 
 # All of them, or a client would get one header from here and the next from nowhere.
 file(GLOB forwarded RELATIVE ${PROJECT_SOURCE_DIR}/include/softgpu CONFIGURE_DEPENDS
-  ${PROJECT_SOURCE_DIR}/include/softgpu/*.h)
-list(FILTER forwarded EXCLUDE REGEX "^(sonde_|curand_|cuda_runtime_before)")
+  ${PROJECT_SOURCE_DIR}/include/softgpu/*.h ${PROJECT_SOURCE_DIR}/include/softgpu/cooperative_groups/*.h
+  ${PROJECT_SOURCE_DIR}/include/softgpu/nvtx3/*.h)
+list(FILTER forwarded EXCLUDE REGEX "(^|/)(sonde_|curand_|cuda_runtime_before)")
 foreach(header IN LISTS forwarded)
+  get_filename_component(folder ${header} DIRECTORY)
+  set(up "")
+  if(folder)
+    set(up "../")
+  endif()
   string(MAKE_C_IDENTIFIER ${header} guard)
   string(TOUPPER ${guard} guard)
   configure_file(${PROJECT_SOURCE_DIR}/cmake/package/forward.h.in ${PROJECT_BINARY_DIR}/package/include/${header} @ONLY)
-  install(FILES ${PROJECT_BINARY_DIR}/package/include/${header} DESTINATION include)
+  install(FILES ${PROJECT_BINARY_DIR}/package/include/${header} DESTINATION include/${folder})
 endforeach()
 
 # The tree says which toolkit it stands for: the one its CUPTI_API_VERSION names.

@@ -10,7 +10,7 @@ WIDTH = 120
 def loadDocs():
     """name -> (since, text) of api/docs/*.tsv."""
     docs = {}
-    for name in ("cuda", "runtime", "cupti"):
+    for name in ("cuda", "runtime", "cupti", "nvperf"):
         for r in table("docs/%s.tsv" % name):
             assert r["name"] not in docs, "documented twice: " + r["name"]
             docs[r["name"]] = (r["since"], r["text"])
@@ -79,6 +79,9 @@ class Emitter:
             m = re.match(r'(CUpti)_(.*?)_?Params$', name)
             if m:
                 return "Parameters of cupti%s." % m.group(2).replace("_", "")
+            m = re.match(r'(NVPW_\w+)_Params$', name)
+            if m:
+                return "Parameters of %s." % m.group(1)
             # A version of a structure, and a runtime name that mirrors a driver name, say the same.
             candidates = [re.sub(r'_v\d$', '', name)]
             if name.startswith("cuda"):

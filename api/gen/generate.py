@@ -16,13 +16,15 @@ import gen_callback_names
 import gen_cuda_headers
 import gen_cupti_headers
 import gen_nvidia_hooks
+import gen_nvperf_headers
 import gen_nvtx
 import gen_runtime_maps
 import gen_unsupported
 import gen_vectors
 from tables import ROOT, table, write
 
-GENERATORS = [gen_callback_names, gen_cuda_headers, gen_cupti_headers, gen_vectors, gen_abi_tests, gen_unsupported, gen_runtime_maps, gen_nvidia_hooks, gen_nvtx]
+GENERATORS = [gen_callback_names, gen_cuda_headers, gen_cupti_headers, gen_vectors, gen_abi_tests, gen_unsupported, gen_runtime_maps, gen_nvidia_hooks, gen_nvtx,
+              gen_nvperf_headers]
 
 
 def main():
@@ -37,7 +39,7 @@ def main():
             assert path not in files, path
             files[path] = re.sub(r'\n{3,}', '\n\n', text)
     words = set(re.findall(r'\w+', "".join(t for p, t in files.items() if p.startswith("include/"))))
-    for name in ("cuda", "runtime", "cupti", "enumerators", "fields"):
+    for name in ("cuda", "runtime", "cupti", "nvperf", "enumerators", "fields"):
         unused = [r["name"] for r in table("docs/%s.tsv" % name) if r["name"] not in words]
         if unused:
             raise SystemExit("api/docs/%s.tsv explains what no header has: %s" % (name, " ".join(unused)))

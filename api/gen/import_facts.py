@@ -20,6 +20,7 @@ CUPTI = ["cupti_result.h", "cupti_version.h", "cupti_callbacks.h", "cupti_events
          "cupti_activity.h", "cupti_activity_deprecated.h", "cupti_nvtx_cbid.h", "cupti_pcsampling.h",
          "cupti_pmsampling.h", "cupti_profiler_target.h", "cupti_profiler_host.h", "cupti_range_profiler.h",
          "cupti_target.h", "cupti_checkpoint.h", "cupti_sass_metrics.h"]
+NVPERF = ["nvperf_common.h", "nvperf_target.h", "nvperf_host.h", "nvperf_cuda_host.h"]
 SKIP_DEFINES = re.compile(r'^(_|CUDAAPI$|CUDA_CB$|CUDART_CB$|CUDART_DEVICE$|CUPTIAPI$|CUPTIUTILAPI$|EXCLUDE_FROM_RTC$|'
                           r'CU_UUID_HAS_BEEN_DEFINED$|CUDART_VERSION$|CUDA_VERSION$|RESOURCE_ABI|'
                           r'CUPTI_[A-Z_]*STRUCT_SIZE$|NOMINMAX|WIN32_LEAN)')
@@ -89,7 +90,7 @@ def headerRows(root, header, extra=()):
             pointer = re.search(r'\(\s*\w*\s*\*\s*(\w+)\s*\)\s*\(', text)
             rows.append(("typedef", pointer.group(1) if pointer else cdecl.memberName(text), text[8:], ""))
             continue
-        if text.startswith("static"):
+        if text.startswith(("static", "inline")):
             continue
         if re.search(r'\)\s*$', text):
             name, result, params, flags = parseFunction(text)
@@ -158,7 +159,7 @@ def main():
     root, to = args.toolkit, args.to
 
     declarations = {}
-    for group, headers in (("cuda", CUDA), ("cupti", CUPTI)):
+    for group, headers in (("cuda", CUDA), ("cupti", CUPTI), ("nvperf", NVPERF)):
         for h in headers:
             known.clear() if h in ("cuda.h", "cupti_result.h") else None
             rows = headerRows(root, h)

@@ -17,7 +17,8 @@ from tables import API
 def main():
     include = sys.argv[1]
     rows = []
-    for group, includes in (("cuda", structs.CUDA_INCLUDES), ("cupti", structs.CUPTI_INCLUDES + ["cupti_activity.h"])):
+    for group, includes in (("cuda", structs.CUDA_INCLUDES), ("cupti", structs.CUPTI_INCLUDES + ["cupti_activity.h"]),
+                            ("nvperf", structs.NVPERF_INCLUDES)):
         lines = ["#include <stddef.h>\n#include <stdio.h>\n"] + ["#include <%s>\n" % i for i in includes]
         lines.append("int main(void) {\n")
         known = {n for n, r in structs.rowsOf(group)}

@@ -6,9 +6,12 @@ CUDA = ["cuda", "cudaProfiler", "driver_types", "surface_types", "texture_types"
 CUPTI = ["cupti_callbacks", "cupti_events", "cupti_metrics", "cupti_activity", "cupti_activity_deprecated", "cupti_pcsampling",
          "cupti_pmsampling", "cupti_profiler_target", "cupti_profiler_host", "cupti_range_profiler", "cupti_target",
          "cupti_sass_metrics", "cupti_version", "cupti_result"]
+NVPERF = ["nvperf_common", "nvperf_target", "nvperf_host", "nvperf_cuda_host"]
+GROUPS = {"cuda": CUDA, "cupti": CUPTI, "nvperf": NVPERF}
 CUDA_INCLUDES = ["cuda.h", "cudaProfiler.h", "cuda_runtime_api.h", "library_types.h"]
 CUPTI_INCLUDES = ["cupti.h", "cupti_pcsampling.h", "cupti_pmsampling.h", "cupti_profiler_target.h",
                   "cupti_range_profiler.h", "cupti_target.h", "cupti_sass_metrics.h"]
+NVPERF_INCLUDES = ["nvperf_target.h", "nvperf_cuda_host.h"]
 
 
 def cName(row):
@@ -17,9 +20,8 @@ def cName(row):
 
 
 def rowsOf(group):
-    folder, names = (("cuda", CUDA) if group == "cuda" else ("cupti", CUPTI))
-    for n in names:
-        for r in table("decl/%s/%s.tsv" % (folder, n)):
+    for n in GROUPS[group]:
+        for r in table("decl/%s/%s.tsv" % (group, n)):
             yield n, r
 
 

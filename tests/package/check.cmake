@@ -19,7 +19,9 @@ if(WAY STREQUAL tree)
   set(missing "")
   foreach(file IN ITEMS bin/sonde bin/sondecc include/cupti.h include/cupti_activity.h include/cupti_callbacks.h
       include/cupti_events.h include/cupti_metrics.h include/softgpu/cuda.h include/softgpu/cuda_runtime.h
-      include/cuda.h include/cuda_runtime.h version.txt lib64/libsonde-collector.so lib64/libcupti.so.2025.3.1
+      include/cuda.h include/cuda_runtime.h include/cuda_occupancy.h
+      include/nvtx3/nvToolsExt.h include/nvtx3/nvToolsExtCudaRt.h include/nvperf_cuda_host.h include/nvperf_host.h
+      include/nvperf_target.h version.txt lib64/libsonde-collector.so lib64/libcupti.so.2025.3.1
       lib64/libcupti.so.13 lib64/libcupti.so lib64/softgpu/libcuda.so.1 lib64/softgpu/libcuda.so
       lib64/softgpu/libcudart.so.13 lib64/softgpu/libcudart.so lib64/softgpu/libsonde-managed-io.so lib64/libcuda.so lib64/libcudart.so
       lib64/pkgconfig/sonde.pc share/cmake/Sonde/SondeConfig.cmake)
