@@ -110,7 +110,7 @@ TEST_F(AllocatorTest, RegisteredRanges) {
 // A process may have 65,530 mappings by default.
 TEST_F(AllocatorTest, ManySmallAllocations) {
   constexpr size_t count = 80000;
-  for (const Kind kind : {Kind::device, Kind::pinned}) {
+  for (const Kind kind : {Kind::device, Kind::pinned, Kind::managed}) {
     std::vector<uint64_t> addresses;
     for (size_t i = 0; i < count; i++) {
       Allocation a = request(100 + i % 3000, kind);

@@ -167,6 +167,41 @@ TEST_F(Coexistence, SystemCallsReachPagesOfTheDevice) {
   close(file);
 }
 
+// More than can have mappings of their own (65,530 by default): pages of one arena, some here and some there.
+TEST_F(Coexistence, ManySmallAllocationsHaveAResidence) {
+  constexpr size_t kCount = 24000;
+  std::vector<char*> all;
+  for (size_t i = 0; i < kCount; ++i) {
+    all.push_back(managed(64));
+    ASSERT_NE(all.back(), nullptr) << i;
+    if (i >= 8000) store(all[i], static_cast<char>(i % 100));
+  }
+  forget();
+  for (size_t i = 20000; i < kCount; i += 2)
+    ASSERT_EQ(CUDA_SUCCESS, cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(all[i] + 1), 0x55, 63, nullptr));
+  ASSERT_EQ(CUDA_SUCCESS, cuCtxSynchronize());
+  EXPECT_FALSE(records(kHtoD).empty());
+  for (size_t i = 8000; i < kCount; ++i) {
+    ASSERT_EQ(static_cast<char>(i % 100), load(all[i])) << i;
+    ASSERT_EQ(i >= 20000 && i % 2 == 0 ? 0x55 : 0, load(all[i] + 63)) << i;
+  }
+  EXPECT_FALSE(records(kDtoH).empty());
+  // What is freed and given out again has never been touched.
+  const CUmemLocation host{CU_MEM_LOCATION_TYPE_HOST, {0}};
+  for (size_t i = 20000; i < kCount; ++i) ASSERT_EQ(CUDA_SUCCESS, cuMemFree(reinterpret_cast<CUdeviceptr>(all[i])));
+  for (size_t i = 20000; i < kCount; ++i) {
+    all[i] = managed(64);
+    CUdevice where = 0;
+    ASSERT_EQ(CUDA_SUCCESS, cuMemPrefetchAsync(reinterpret_cast<CUdeviceptr>(all[i]), 64, host, 0, nullptr));
+    ASSERT_EQ(CUDA_SUCCESS, cuMemRangeGetAttribute(&where, 4, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION,
+                                                   reinterpret_cast<CUdeviceptr>(all[i]), 64));
+    ASSERT_EQ(CU_DEVICE_INVALID, where);
+  }
+  ASSERT_EQ(CUDA_SUCCESS, cuCtxSynchronize());
+  for (size_t i = 20000; i < kCount; ++i) ASSERT_EQ(0, load(all[i] + 63)) << i;
+  for (char* p : all) ASSERT_EQ(CUDA_SUCCESS, cuMemFree(reinterpret_cast<CUdeviceptr>(p)));
+}
+
 // A function of the program in a stream comes after what is before it there.
 TEST_F(Coexistence, AHostFunctionReachesThePages) {
   char* p = managed(kMiB);

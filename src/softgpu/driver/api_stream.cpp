@@ -11,6 +11,7 @@
 #include "softgpu/driver/managed.h"
 #include "softgpu/driver/sync.h"
 #include "softgpu/driver/tools.h"
+#include "softgpu/memory/allocator.h"
 
 namespace sonde::softgpu::driver {
 
@@ -192,7 +193,11 @@ DRIVER_API(cuStreamAttachMemAsync)(CUstream hStream, CUdeviceptr dptr, size_t le
     return CUDA_ERROR_INVALID_VALUE;
   // The default stream is all streams: nothing can be its alone.
   if (flags == CU_MEM_ATTACH_SINGLE && stream->role() != Stream::Role::created) return CUDA_ERROR_INVALID_VALUE;
-  if (!dptr || !memory::ManagedMemory::get().attachable(dptr, length)) return CUDA_ERROR_INVALID_VALUE;
+  const auto found = memory::Allocator::get().find(dptr);
+  const bool whole = found && found->kind == memory::Kind::managed
+                         ? found->address == dptr && (length == 0 || length == found->bytes)
+                         : memory::ManagedMemory::get().attachable(dptr, length);
+  if (!dptr || !whole) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult e = refuseCapturing(*stream)) return e;
   Command* command = stream->newCommand(CommandKind::attach);
   command->prefetch = {dptr, length, 0,

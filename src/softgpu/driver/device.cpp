@@ -90,6 +90,7 @@ CUresult Driver::initialise() {
         device->model = std::move(m);
         device->clocks = std::make_unique<model::ClockModel>(device->model, device->ordinal);
         memory::Allocator::get().setCapacity(device->ordinal, device->model.memoryBytes);
+        if (!device->model.concurrentManaged) memory::Allocator::get().setManagedArenas(false);
         devices_.push_back(device);
       }
       result_ = devices_.empty() ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;

@@ -112,8 +112,9 @@ AllocError Allocator::allocate(Allocation& request, uint64_t align) {
     while (align < request.bytes && align < kManagedBlock) align *= 2;
   }
   Range range{};
-  const bool mayBeSmall = request.kind == Kind::device || request.kind == Kind::pinned;
-  if (mayBeSmall && guarded_ >= kGuardedAllocations && align <= kSlotAlign &&
+  const bool managed = request.kind == Kind::managed;  // slots are aligned as managed memory is
+  const bool mayBeSmall = request.kind == Kind::device || request.kind == Kind::pinned || (managed && managedArenas_);
+  if (mayBeSmall && guarded_ >= kGuardedAllocations && (managed || align <= kSlotAlign) &&
       takeSlot(request.kind, request.bytes, range)) {
     request.address = range.address;
     request.id = nextId_++;
@@ -152,7 +153,7 @@ AllocError Allocator::releaseLocked(uint64_t address, Allocation* was) {
   auto range = ranges_.find(address);
   if (it == live_.end() || range == ranges_.end() || it->second.kind == Kind::reserved) return AllocError::notFound;
   const Allocation allocation = it->second;
-  if (isManaged(allocation.kind)) ManagedMemory::get().remove(range->second.address);
+  if (isManaged(allocation.kind) && !range->second.arena) ManagedMemory::get().remove(range->second.address);
   if (range->second.arena) {
     giveSlot(allocation.kind, range->second);
   } else {

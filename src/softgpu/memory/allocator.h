@@ -73,6 +73,10 @@ class Allocator {
   uint64_t capacity(uint32_t device) const;
   uint64_t used(uint32_t device) const;
 
+  // False: each managed allocation has a mapping of its own, because whether a
+  // device without faults may use it is said for each.
+  void setManagedArenas(bool allowed) { managedArenas_.store(allowed); }
+
   // `request` gives bytes, kind, device, owner and flags; its address and id
   // are filled in. The memory reads as zero.
   AllocError allocate(Allocation& request, uint64_t align = 512);
@@ -123,7 +127,7 @@ class Allocator {
   Allocator();
   struct Arena {
     uint64_t address = 0, used = 0;
-    int fd = -1;  // when its pages are shared
+    int fd = -1;  // when its pages are shared, or managed
   };
   struct Range {
     uint64_t address, bytes;
@@ -138,17 +142,19 @@ class Allocator {
   bool takeRange(uint64_t bytes, uint64_t align, Range& out);
   void giveRange(Range range);
   AllocError releaseLocked(uint64_t address, Allocation* was);
+  Arenas& arenasOf(Kind kind) { return arenas_[kind == Kind::pinned ? 1 : kind == Kind::managed ? 2 : 0]; }
   bool takeSlot(Kind kind, uint64_t bytes, Range& out);
   void giveSlot(Kind kind, const Range& range);
 
   mutable std::shared_mutex mutex_;
+  Arenas arenas_[3];                           // device, pinned, managed
   std::map<uint64_t, uint64_t> free_;          // start -> bytes
   std::map<uint64_t, Allocation> live_;        // by address
   std::map<uint64_t, Range> ranges_;           // allocation address -> range it occupies
   std::map<uint64_t, Allocation> registered_;  // by address
   std::atomic<uint32_t> registeredCount_{0};
-  Arenas arenas_[2];      // device, pinned
   uint32_t guarded_ = 0;  // allocations with pages of their own
+  std::atomic<bool> managedArenas_{true};
   std::vector<uint64_t> capacity_, used_;
   uint64_t nextId_ = 1;
 };

@@ -14,7 +14,7 @@ bool hide(void* where, uint64_t bytes) {
   return mapAt(where, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 }
 
-bool mapPages(uint64_t address, uint64_t bytes, Kind kind) {
+bool mapPages(uint64_t address, uint64_t bytes, Kind kind, int* keep) {
   std::byte* device = AddressSpace::get().deviceView(address);
   if (!bothViews(kind))
     return mapAt(device, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
@@ -27,7 +27,10 @@ bool mapPages(uint64_t address, uint64_t bytes, Kind kind) {
     hide(host, bytes);
     ok = false;
   }
-  close(fd);  // the mappings keep the pages
+  if (ok && keep)
+    *keep = fd;
+  else
+    close(fd);  // the mappings keep the pages
   return ok;
 }
 

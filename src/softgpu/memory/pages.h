@@ -24,8 +24,9 @@ constexpr bool bothViews(Kind kind) {
 bool mapAt(void* where, uint64_t bytes, int protection, int flags, int fd, uint64_t offset = 0);
 // Nothing there any more; the addresses stay reserved.
 bool hide(void* where, uint64_t bytes);
-// Fresh zero pages, in the views that the kind has.
-bool mapPages(uint64_t address, uint64_t bytes, Kind kind);
+// Fresh zero pages, in the views that the kind has. `keep`: where the file behind both views goes, for the caller to
+// close.
+bool mapPages(uint64_t address, uint64_t bytes, Kind kind, int* keep = nullptr);
 void unmapPages(uint64_t address, uint64_t bytes, Kind kind);
 
 }  // namespace sonde::softgpu::memory

@@ -81,7 +81,7 @@ bool ManagedMemory::attachable(uint64_t address, uint64_t bytes) {
 void ManagedMemory::attach(uint64_t address, Attach attach, uint32_t stream) {
   std::lock_guard lock(lock_);
   Region* r = find(address);
-  if (!r) return;
+  if (!r || r->arena) return;  // arenas are for devices that can fault: they look at no attachment
   r->attach = attach;
   r->attachStream = stream;
   reopen();

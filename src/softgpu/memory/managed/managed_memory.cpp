@@ -44,9 +44,10 @@ ManagedMemory::Region* ManagedMemory::find(uint64_t address) {
   return address < it->second.end() ? &it->second : nullptr;
 }
 
-bool ManagedMemory::add(uint64_t address, uint64_t bytes, bool populated, Attach attach) {
+bool ManagedMemory::add(uint64_t address, uint64_t bytes, bool populated, Attach attach, bool arena) {
   Region r;
   r.attach = attach;
+  r.arena = arena;
   r.bytes = bytes;
   r.address = address / kPage * kPage;
   r.pages = (address + bytes - r.address + kPage - 1) / kPage;
@@ -82,6 +83,23 @@ void ManagedMemory::remove(uint64_t address) {
   }
   gone = regions_.extract(it);
   regionCount_.store(regions_.size(), std::memory_order_relaxed);
+}
+
+void ManagedMemory::reset(uint64_t address, uint64_t bytes) {
+  std::lock_guard lock(lock_);
+  Region* r = find(address);
+  if (!r) return;
+  const uint64_t first = r->index(address), end = r->index(address + bytes);
+  for (uint64_t p = first; p < end; p++) {
+    ManagedPage& page = r->page[p];
+    for (Processor who = 1; who <= kMaxManagedDevices && (page.home > kCpu + 1 || page.copies != 0); who++)
+      if (page.residentOn(who)) resident(who, -1);
+    ManagedPage fresh;
+    fresh.hostRights = page.hostRights;
+    fresh.deviceRights = page.deviceRights;
+    page = fresh;
+  }
+  if (active()) apply(*r, first, end, true);
 }
 
 void ManagedMemory::activate(bool userfault, bool openFresh) {
@@ -175,9 +193,22 @@ void ManagedMemory::applyView(Region& r, uint64_t first, uint64_t end, bool host
       continue;
     }
     void* where = host ? reinterpret_cast<void*>(address) : static_cast<void*>(space.deviceView(address));
-    mprotect(where, (to - p) * kPage, rights == 3 ? PROT_READ | PROT_WRITE : rights == 1 ? PROT_READ : PROT_NONE);
+    const int protection = rights == 3 ? PROT_READ | PROT_WRITE : rights == 1 ? PROT_READ : PROT_NONE;
+    if (mprotect(where, (to - p) * kPage, protection) != 0) {
+      openView(r, host);
+      return;
+    }
     p = to;
   }
+}
+
+// The process has as many mappings as it may have (vm.max_map_count): a view that cannot be protected by pages is open
+// as a whole. Both views are on the same memory, so that this costs faults that would have been counted, nothing else.
+void ManagedMemory::openView(Region& r, bool host) {
+  void* where =
+      host ? reinterpret_cast<void*>(r.address) : static_cast<void*>(AddressSpace::get().deviceView(r.address));
+  if (mprotect(where, r.pages * kPage, PROT_READ | PROT_WRITE) != 0) return;
+  for (uint64_t p = 0; p < r.pages; p++) (host ? r.page[p].hostRights : r.page[p].deviceRights) = 3;
 }
 
 void ManagedMemory::apply(Region& r, uint64_t first, uint64_t end, bool hostFirst) {

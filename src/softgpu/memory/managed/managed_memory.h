@@ -95,8 +95,11 @@ class ManagedMemory {
 
   // A managed allocation came; false: no memory for its page table.
   // `populated`: its pages hold data, on the CPU's side.
-  bool add(uint64_t address, uint64_t bytes, bool populated, Attach attach = Attach::global);
+  // `arena`: many allocations will lie in it, none of them attached to anything.
+  bool add(uint64_t address, uint64_t bytes, bool populated, Attach attach = Attach::global, bool arena = false);
   void remove(uint64_t address);
+  // Whole pages of an arena become as if never touched. Their contents are the caller's matter.
+  void reset(uint64_t address, uint64_t bytes);
 
   // An access by the host (address in the host view) or a device (address in
   // the device view) faulted. True: try it again. Async-signal-safe.
@@ -158,6 +161,7 @@ class ManagedMemory {
   };
   struct Region {
     uint64_t address = 0, pages = 0, bytes = 0;
+    bool arena = false;
     bool watched = false;  // the host view's pages are handed out by hostFaults_
     Attach attach = Attach::global;
     uint32_t attachStream = 0;            // of Attach::single
@@ -205,6 +209,7 @@ class ManagedMemory {
   void announceRemote(const Region& r, uint64_t first, uint64_t end, uint32_t cause);
   void apply(Region& r, uint64_t first, uint64_t end, bool hostFirst);
   void applyView(Region& r, uint64_t first, uint64_t end, bool host);
+  void openView(Region& r, bool host);
   void grow(const Region& r, Processor p, uint64_t& first, uint64_t& end, uint64_t faultFirst, uint64_t faultEnd) const;
   bool move(Region& r, uint64_t first, uint64_t end, const Move& m);
   void place(ManagedPage& page, Processor to, bool write);
