@@ -15,10 +15,33 @@ jobs_count() {
   if [ "$cpus" -lt "$mem" ]; then echo "$cpus"; else echo "$mem"; fi
 }
 
+# no_arguments WORD [what was given…]
+no_arguments() { [ $# = 1 ] || die "./run $1 takes no argument, but got: ${*:2}"; }
+
+# A full disk shows itself in many odd ways: say it plainly.
+full_disk_hint() {
+  local left
+  left=$(df -Pm . | awk 'NR == 2 {print $4}')
+  [ "$left" -ge 200 ] || say "run: the disk is full: $left MiB are left in $PWD; a build takes about $1 GiB"
+}
+
+# Where a clone was moved, or another was copied here, the build folder still speaks of the old place.
+drop_moved_build() {
+  local home
+  home=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$1/CMakeCache.txt" 2>/dev/null || true)
+  if [ -n "$home" ] && [ "$home" != "$PWD" ]; then
+    say "$1 was made for $home: starting anew"
+    rm -rf "$1"
+  fi
+}
+
 # configure_and_build PRESET [target…]
 configure_and_build() {
   local preset=$1; shift
   local dir=build/$preset
+  { mkdir -p build && [ -w build ]; } 2>/dev/null || die "cannot write to $PWD/build: it must be yours (whose is it? 'ls -ld build')"
+  [ ! -d "$dir" ] || [ -w "$dir" ] || die "cannot write to $PWD/$dir: it must be yours (built as root before? then 'sudo ./run clean')"
+  drop_moved_build "$dir"
   if [ ! -f "$dir/build.ninja" ]; then
     say "configuring ($preset)"
     local options=()
@@ -27,8 +50,10 @@ configure_and_build() {
       asan-ubsan | tsan | fuzz)
         options=(-DCMAKE_C_COMPILER="clang-$(llvm_version)" -DCMAKE_CXX_COMPILER="clang++-$(llvm_version)") ;;
     esac
-    cmake --preset "$preset" "${options[@]}" >"$dir.log" 2>&1 || { tail -n 30 "$dir.log" >&2; die "cmake failed; the whole log is $dir.log"; }
+    cmake --preset "$preset" "${options[@]}" >"$dir.log" 2>&1 ||
+      { tail -n 30 "$dir.log" >&2; full_disk_hint 3; die "cmake failed; the whole log is $dir.log"; }
   fi
   say "building ($preset)"
-  cmake --build --preset "$preset" -j "$(jobs_count)" ${1:+--target "$@"} >&2 || die "the build failed; the first error is above"
+  cmake --build --preset "$preset" -j "$(jobs_count)" ${1:+--target "$@"} >&2 ||
+    { full_disk_hint 3; die "the build failed; the first error is above ('./run clean' helps when compilers or libraries were changed since the last one)"; }
 }

@@ -29,7 +29,10 @@ lint_format() {
 }
 
 word_lint() {
+  no_arguments lint "$@"
   local bad=0
+  ensure_packages lint_packages
+  git ls-files >/dev/null || die "./run lint looks at the files that git tracks: it needs a clone"
   lint_forbidden || bad=1
   lint_format || { say "lint: run 'git clang-format' or clang-format -i on the files above"; bad=1; }
   if [ -x api/gen/check ]; then api/gen/check || bad=1; fi

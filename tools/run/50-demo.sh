@@ -5,6 +5,7 @@
 demo_programs="matmul reduction streams_overlap histogram conjugate_gradient"
 
 word_demo() {
+  no_arguments demo "$@"
   word_build
   mkdir -p out
   local p src

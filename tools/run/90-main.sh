@@ -24,7 +24,6 @@ main() {
     "" | help | -h | --help) usage; exit 0 ;;
   esac
   shift
-  mkdir -p build
-  declare -F "word_$word" >/dev/null || { usage >&2; die "no such word: $word"; }
+  declare -F "word_$word" >/dev/null || { usage >&2; die "no such word: $word (the words are above)"; }
   "word_$word" "$@"
 }
