@@ -63,7 +63,7 @@ as_root() {
 can_be_root() {
   [ "$(id -u)" != 0 ] || return 0
   local todo="ask an administrator for 'apt-get install --no-install-recommends $1' and run this again"
-  have sudo || die "packages are missing, and installing them needs root or sudo, which you are not and have not: $todo"
+  have sudo || die "packages are missing, and installing them takes root or sudo: $todo"
   # Without a terminal sudo could not ask for a password.
   if [ -t 0 ]; then
     sudo true || die "packages are missing, and sudo does not let you install them: $todo"

@@ -27,7 +27,7 @@ check_prefix() {
 }
 
 word_install() {
-  [ $# = 1 ] && [ -n "$1" ] || die "usage: ./run install PREFIX"
+  [ $# = 1 ] && [ -n "${1:-}" ] || die "usage: ./run install PREFIX"
   case $1 in -*) die "usage: ./run install PREFIX (a folder, not '$1')" ;; esac
   local prefix=$1
   case $prefix in /*) ;; *) prefix=$caller_dir/$prefix ;; esac
