@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/directives.h"
 #include "core/record_queue.h"
 
 namespace sonde::core {
@@ -96,6 +97,7 @@ struct ThreadState {
   CallFrame* freeFrames = nullptr;
   // Pushed NVTX ranges by domain.
   std::unordered_map<const void*, std::vector<OpenRange>> pushedRanges;
+  DirectiveState directives;
   // Where the last call of this thread's clients came from (client.cpp).
   uintptr_t callerBegin = 0, callerEnd = 0;
   uint32_t callerClient = 0, callerGeneration = 0;

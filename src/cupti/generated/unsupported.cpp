@@ -40,9 +40,6 @@ CUptiResult CUPTIAPI cuptiGetRecommendedBufferSize(void) { return unsupported("c
 CUptiResult CUPTIAPI cuptiKernelReplaySubscribeUpdate(CUpti_KernelReplayUpdateFunc updateFunc, void *customData) {
   return unsupported("cuptiKernelReplaySubscribeUpdate");
 }
-CUptiResult CUPTIAPI cuptiOpenACCInitialize(void) { return unsupported("cuptiOpenACCInitialize"); }
-int cuptiOpenMpInitialize(void) { return 0; }
-int cuptiOpenMpInitialize_v2(void) { return 0; }
 CUptiResult CUPTIAPI cuptiPCSamplingDisable(CUpti_PCSamplingDisableParams *pParams) {
   return unsupported("cuptiPCSamplingDisable");
 }
