@@ -14,8 +14,8 @@
 
 #include "cli/exports/exports.h"
 #include "cli/exports/kernel_counters.h"
-#include "cli/exports/perfetto_fields.h"
-#include "cli/exports/proto_writer.h"
+#include "cli/exports/perfetto_counters.h"
+#include "cli/exports/perfetto_stream.h"
 #include "cli/exports/um_tracks.h"
 
 namespace sonde::exports {
@@ -24,15 +24,6 @@ namespace {
 namespace pf = perfetto;
 
 enum Stage : uint64_t { kStageKernel = 1, kStageMemcpy, kStageMemset, kStageGraph, kStageCount };
-enum CounterId : uint32_t {
-  kCounterActiveKernels = 1,
-  kCounterCopyThroughput,
-  kCounterSmClock,
-  kCounterMemoryClock,
-  kCounterTemperature,
-  kCounterPower,
-  kCounterFan
-};
 
 enum ArgName : uint64_t {
   kArgDevice = 1,
@@ -73,16 +64,17 @@ static_assert(std::size(kArgNames) == kArgEnd);
 class PerfettoWriter {
  public:
   PerfettoWriter(const Trace& trace, const Options& options, const Sink& sink)
-      : trace_(trace), options_(options), sink_(sink), counted_(trace) {}
+      : trace_(trace), options_(options), stream_(trace, sink), counted_(trace) {}
 
   void run() {
     start();
     gpuInfo();
     processes();
     gpuEvents();
-    counters();
-    kernelCounters();
-    environment();
+    writeActivityCounters(stream_, trace_);
+    writeKernelCounters(stream_, trace_, counted_);
+    countedLaunches();
+    writeEnvironment(stream_, trace_);
     apiCalls();
     ranges();
     unifiedMemory();
@@ -90,19 +82,6 @@ class PerfettoWriter {
   }
 
  private:
-  void emit(uint64_t time, ProtoWriter& body) {
-    body.varint(pf::packet::timestamp, time)
-        .varint(pf::packet::timestampClockId, pf::clock::kRealtime)
-        .varint(pf::packet::sequenceId, 1)
-        .varint(pf::packet::sequenceFlags,
-                first_ ? pf::packet::kIncrementalStateCleared | pf::packet::kNeedsIncrementalState
-                       : pf::packet::kNeedsIncrementalState);
-    first_ = false;
-    ProtoWriter file;
-    file.message(pf::trace::packet, body);
-    sink_(file.bytes());
-  }
-
   void start() {
     ProtoWriter clock, snapshot, body;
     clock.varint(pf::clock::clockId, pf::clock::kRealtime).varint(pf::clock::timestamp, origin_);
@@ -131,7 +110,7 @@ class PerfettoWriter {
       interned.message(pf::interned::computeArgNames, entry);
     }
     body.message(pf::packet::internedData, interned);
-    emit(origin_, body);
+    stream_.emit(origin_, body);
   }
 
   void gpuInfo() {
@@ -162,15 +141,7 @@ class PerfettoWriter {
       info.message(pf::gpu::gpus, gpu);
     }
     body.message(pf::packet::gpuInfo, info);
-    emit(origin_, body);
-  }
-
-  static uint64_t processTrack(uint32_t process) { return 0x100000000ull + process; }
-
-  void describe(const ProtoWriter& descriptor) {
-    ProtoWriter body;
-    body.message(pf::packet::trackDescriptor, descriptor);
-    emit(origin_, body);
+    stream_.emit(origin_, body);
   }
 
   void processes() {
@@ -181,34 +152,9 @@ class PerfettoWriter {
       for (const std::string& a : p.arguments) process.text(pf::track::processCmdline, a);
       const size_t slash = p.executable.rfind('/');
       process.text(pf::track::processName, slash == std::string::npos ? p.executable : p.executable.substr(slash + 1));
-      track.varint(pf::track::uuid, processTrack(i)).message(pf::track::process, process);
-      describe(track);
+      track.varint(pf::track::uuid, PerfettoStream::processTrack(i)).message(pf::track::process, process);
+      stream_.describe(track);
     }
-  }
-
-  // Describes the track of a thread when it is first needed.
-  uint64_t threadTrack(uint32_t process, uint32_t thread) {
-    const auto [it, isNew] = threadTracks_.try_emplace({process, thread}, nextTrack_);
-    if (!isNew) return it->second;
-    const uint64_t uuid = nextTrack_++;
-    const Process& p = trace_.processes[process];
-    ProtoWriter descriptor, track;
-    descriptor.varint(pf::track::threadPid, p.pid).varint(pf::track::threadTid, thread);
-    if (const auto name = p.threadNames.find(thread); name != p.threadNames.end())
-      descriptor.text(pf::track::threadName, trace_.text(name->second));
-    track.varint(pf::track::uuid, uuid)
-        .varint(pf::track::parentUuid, processTrack(process))
-        .message(pf::track::thread, descriptor);
-    describe(track);
-    return uuid;
-  }
-
-  uint64_t childTrack(uint64_t parent, const std::string& name) {
-    const uint64_t uuid = nextTrack_++;
-    ProtoWriter track;
-    track.varint(pf::track::uuid, uuid).varint(pf::track::parentUuid, parent).text(pf::track::name, name);
-    describe(track);
-    return uuid;
   }
 
   uint64_t contextIid(const GpuEvent& e) const {
@@ -319,50 +265,7 @@ class PerfettoWriter {
           .message(pf::stage::launch, launch);
       if (!interned.empty()) body.message(pf::packet::internedData, interned);
       body.message(pf::packet::gpuRenderStageEvent, stage);
-      emit(e.start, body);
-    }
-  }
-
-  // How many kernels run, and how fast the copies under way go, for each device.
-  void counters() {
-    struct Change {
-      uint64_t time;
-      int kernels;
-      double throughput;
-    };
-    std::map<uint32_t, std::vector<Change>> byDevice;
-    for (const GpuEvent& e : trace_.gpuEvents) {
-      if (!e.finished || e.duration() == 0 || e.work == GpuWork::Graph) continue;
-      const bool kernel = e.work == GpuWork::Kernel;
-      const double rate = kernel ? 0 : static_cast<double>(e.bytes) * 1e9 / static_cast<double>(e.duration());
-      byDevice[e.device].push_back({e.start, kernel ? 1 : 0, rate});
-      byDevice[e.device].push_back({e.end, kernel ? -1 : 0, -rate});
-    }
-    uint64_t iid = 0;
-    for (auto& [device, changes] : byDevice) {
-      std::stable_sort(changes.begin(), changes.end(),
-                       [](const Change& a, const Change& b) { return a.time < b.time; });
-      iid++;
-      int64_t kernels = 0;
-      int copies = 0;
-      double throughput = 0;
-      for (size_t i = 0; i < changes.size();) {
-        const uint64_t time = changes[i].time;
-        for (; i < changes.size() && changes[i].time == time; i++) {
-          kernels += changes[i].kernels;
-          throughput += changes[i].throughput;
-          if (changes[i].kernels == 0) copies += changes[i].throughput > 0 ? 1 : changes[i].throughput < 0 ? -1 : 0;
-        }
-        if (copies == 0) throughput = 0;  // no rounding left over
-        ProtoWriter first, second, event, body;
-        first.varint(pf::counter::counterId, kCounterActiveKernels).integer(pf::counter::intValue, kernels);
-        second.varint(pf::counter::counterId, kCounterCopyThroughput).real(pf::counter::doubleValue, throughput);
-        event.message(pf::counter::counters, first).message(pf::counter::counters, second);
-        event.integer(pf::counter::gpuId, device).varint(pf::counter::descriptorIid, iid);
-        if (time == changes.front().time) body.message(pf::packet::internedData, counterDescription(iid, device));
-        body.message(pf::packet::gpuCounterEvent, event);
-        emit(time, body);
-      }
+      stream_.emit(e.start, body);
     }
   }
 
@@ -390,178 +293,33 @@ class PerfettoWriter {
     return info != trace_.counterInfos.end() && info->second.valueKind == CUPTI_METRIC_VALUE_KIND_UINT64;
   }
 
-  // A counter track for each event and metric of each device, and slices for
-  // launches that have no record of a kernel: those of graphs.
-  void kernelCounters() {
-    constexpr uint64_t kFirstIid = 2 << 16;
-    uint64_t iid = kFirstIid;
-    for (const CounterTrack& track : counterTracks(trace_, counted_)) {
-      iid++;
-      for (const auto& [time, value] : track.values) {
-        ProtoWriter counter, event, body;
-        counter.varint(pf::counter::counterId, iid).real(pf::counter::doubleValue, value);
-        event.message(pf::counter::counters, counter)
-            .integer(pf::counter::gpuId, track.device)
-            .varint(pf::counter::descriptorIid, iid);
-        if (time == track.values.front().first) {
-          ProtoWriter spec, descriptor, entry, interned;
-          spec.varint(pf::counter::specId, iid)
-              .text(pf::counter::specName, track.name)
-              .text(pf::counter::specDescription, track.description)
-              .varint(pf::counter::specSelectByDefault, 1)
-              .varint(pf::counter::specGroups, pf::counter::kGroupCompute)
-              .varint(pf::counter::specDirection, pf::counter::kForwards);
-          descriptor.message(pf::counter::specs, spec);
-          entry.varint(pf::interned::iid, iid)
-              .message(pf::interned::counterDescriptor, descriptor)
-              .integer(pf::interned::counterGpuId, track.device);
-          interned.message(pf::interned::gpuCounterDescriptors, entry);
-          body.message(pf::packet::internedData, interned);
-        }
-        body.message(pf::packet::gpuCounterEvent, event);
-        emit(time, body);
-      }
-    }
+  // Slices for launches that have no record of a kernel: those of graphs.
+  void countedLaunches() {
     std::map<uint32_t, std::vector<const CountedLaunch*>> byProcess;
     for (const CountedLaunch* l : counted_.withoutKernel()) byProcess[l->process].push_back(l);
     for (auto& [process, list] : byProcess)
-      nestedSlices(childTrack(processTrack(process), "Counted launches"), list, [&](const CountedLaunch& l) {
-        ProtoWriter event;
-        event.text(pf::event::categories, "counted_launch")
-            .text(pf::event::name, reports::kernelName(trace_.text(l.kernel), options_.names));
-        annotate(event, "device", uint64_t{l.device});
-        annotate(event, "correlation", uint64_t{l.correlation});
-        for (const CounterValue& v : l.values) {
-          if (isWhole(v))
-            annotate(event, counterLabel(trace_, v).c_str(), v.count);
-          else
-            annotate(event, counterLabel(trace_, v).c_str(), fmt::format("{}", v.number));
-        }
-        return event;
-      });
-  }
-
-  static ProtoWriter counterDescription(uint64_t iid, uint32_t device) {
-    ProtoWriter kernels, copies, descriptor, entry, interned;
-    kernels.varint(pf::counter::specId, kCounterActiveKernels)
-        .text(pf::counter::specName, "Active kernels")
-        .text(pf::counter::specDescription, "Kernels that run at this moment")
-        .varint(pf::counter::specSelectByDefault, 1)
-        .varint(pf::counter::specGroups, pf::counter::kGroupCompute)
-        .varint(pf::counter::specDirection, pf::counter::kForwards);
-    copies.varint(pf::counter::specId, kCounterCopyThroughput)
-        .text(pf::counter::specName, "Copy throughput")
-        .text(pf::counter::specDescription, "Bytes per second of the copies and sets under way")
-        .varint(pf::counter::specNumeratorUnits, pf::counter::kUnitByte)
-        .varint(pf::counter::specDenominatorUnits, pf::counter::kUnitSecond)
-        .varint(pf::counter::specSelectByDefault, 1)
-        .varint(pf::counter::specGroups, pf::counter::kGroupMemory)
-        .varint(pf::counter::specDirection, pf::counter::kForwards);
-    descriptor.message(pf::counter::specs, kernels).message(pf::counter::specs, copies);
-    entry.varint(pf::interned::iid, iid)
-        .message(pf::interned::counterDescriptor, descriptor)
-        .integer(pf::interned::counterGpuId, device);
-    interned.message(pf::interned::gpuCounterDescriptors, entry);
-    return interned;
-  }
-
-  // Clocks, temperature, power and fan of each device.
-  void environment() {
-    struct Track {
-      uint32_t id;
-      const char *name, *description;
-    };
-    constexpr Track kTracks[] = {{kCounterSmClock, "SM clock (MHz)", "Clock of the multiprocessors"},
-                                 {kCounterMemoryClock, "Memory clock (MHz)", "Clock of the memory"},
-                                 {kCounterTemperature, "Temperature (C)", "Temperature of the device"},
-                                 {kCounterPower, "Power (W)", "Power that the device draws"},
-                                 {kCounterFan, "Fan (%)", "Speed of the fan"}};
-    constexpr uint64_t kFirstIid = 1 << 16;  // counters() has those below
-    std::map<uint32_t, bool> described;
-    for (const EnvironmentSample& e : trace_.environment) {
-      std::vector<std::pair<uint32_t, double>> values;
-      switch (e.kind) {
-        case CUPTI_ACTIVITY_ENVIRONMENT_SPEED:
-          values = {{kCounterSmClock, e.smClockMHz}, {kCounterMemoryClock, e.memoryClockMHz}};
-          break;
-        case CUPTI_ACTIVITY_ENVIRONMENT_TEMPERATURE: values = {{kCounterTemperature, e.temperatureC}}; break;
-        case CUPTI_ACTIVITY_ENVIRONMENT_POWER: values = {{kCounterPower, e.powerMilliwatts / 1000.0}}; break;
-        default: values = {{kCounterFan, e.fanPercent}}; break;
-      }
-      ProtoWriter event, body;
-      for (const auto& [id, value] : values) {
-        ProtoWriter counter;
-        counter.varint(pf::counter::counterId, id).real(pf::counter::doubleValue, value);
-        event.message(pf::counter::counters, counter);
-      }
-      event.integer(pf::counter::gpuId, e.device).varint(pf::counter::descriptorIid, kFirstIid + e.device);
-      if (!std::exchange(described[e.device], true)) {
-        ProtoWriter descriptor, entry, interned;
-        for (const Track& track : kTracks) {
-          ProtoWriter spec;
-          spec.varint(pf::counter::specId, track.id)
-              .text(pf::counter::specName, track.name)
-              .text(pf::counter::specDescription, track.description)
-              .varint(pf::counter::specSelectByDefault, 1);
-          descriptor.message(pf::counter::specs, spec);
-        }
-        entry.varint(pf::interned::iid, kFirstIid + e.device)
-            .message(pf::interned::counterDescriptor, descriptor)
-            .integer(pf::interned::counterGpuId, e.device);
-        interned.message(pf::interned::gpuCounterDescriptors, entry);
-        body.message(pf::packet::internedData, interned);
-      }
-      body.message(pf::packet::gpuCounterEvent, event);
-      emit(e.start, body);
-    }
-  }
-
-  static void annotate(ProtoWriter& event, const char* name, const std::string& value) {
-    ProtoWriter annotation;
-    annotation.text(pf::annotation::name, name).text(pf::annotation::stringValue, value);
-    event.message(pf::event::debugAnnotations, annotation);
-  }
-  static void annotate(ProtoWriter& event, const char* name, uint64_t value) {
-    ProtoWriter a;
-    a.text(pf::annotation::name, name).varint(pf::annotation::uintValue, value);
-    event.message(pf::event::debugAnnotations, a);
-  }
-
-  void slice(uint64_t type, uint64_t time, uint64_t track, ProtoWriter event) {
-    event.varint(pf::event::type, type).varint(pf::event::trackUuid, track);
-    ProtoWriter body;
-    body.message(pf::packet::trackEvent, event);
-    emit(time, body);
-  }
-
-  // Slices of one track in an order that nests: each ends before the one
-  // around it does.
-  template <typename E, typename Describe>
-  void nestedSlices(uint64_t track, std::vector<const E*>& events, Describe describeEvent) {
-    std::stable_sort(events.begin(), events.end(), [](const E* a, const E* b) {
-      return a->start != b->start ? a->start < b->start : a->end > b->end;
-    });
-    std::vector<uint64_t> open;
-    const auto closeUntil = [&](uint64_t time) {
-      while (!open.empty() && open.back() <= time) {
-        slice(pf::event::kSliceEnd, open.back(), track, {});
-        open.pop_back();
-      }
-    };
-    for (const E* e : events) {
-      closeUntil(e->start);
-      slice(pf::event::kSliceBegin, e->start, track, describeEvent(*e));
-      const uint64_t end = std::max(e->start, e->end);
-      open.push_back(open.empty() ? end : std::min(end, open.back()));
-    }
-    closeUntil(UINT64_MAX);
+      stream_.nestedSlices(stream_.childTrack(PerfettoStream::processTrack(process), "Counted launches"), list,
+                           [&](const CountedLaunch& l) {
+                             ProtoWriter event;
+                             event.text(pf::event::categories, "counted_launch")
+                                 .text(pf::event::name, reports::kernelName(trace_.text(l.kernel), options_.names));
+                             annotate(event, "device", uint64_t{l.device});
+                             annotate(event, "correlation", uint64_t{l.correlation});
+                             for (const CounterValue& v : l.values) {
+                               if (isWhole(v))
+                                 annotate(event, counterLabel(trace_, v).c_str(), v.count);
+                               else
+                                 annotate(event, counterLabel(trace_, v).c_str(), fmt::format("{}", v.number));
+                             }
+                             return event;
+                           });
   }
 
   void apiCalls() {
     std::map<std::pair<uint32_t, uint32_t>, std::vector<const ApiCall*>> byThread;
     for (const ApiCall& call : trace_.apiCalls) byThread[{call.process, call.threadId}].push_back(&call);
     for (auto& [thread, calls] : byThread) {
-      nestedSlices(threadTrack(thread.first, thread.second), calls, [&](const ApiCall& call) {
+      stream_.nestedSlices(stream_.threadTrack(thread.first, thread.second), calls, [&](const ApiCall& call) {
         ProtoWriter event;
         event.text(pf::event::categories, call.runtime ? "cuda_runtime" : "cuda_driver")
             .text(pf::event::name, reports::apiName(trace_.text(call.name)))
@@ -596,11 +354,11 @@ class PerfettoWriter {
       auto& all = lanes[r.process];
       auto lane = std::find_if(all.begin(), all.end(), [&](const Lane& l) { return l.until <= r.start; });
       if (lane == all.end()) {
-        all.push_back({childTrack(processTrack(r.process), "NVTX start/end ranges"), 0});
+        all.push_back({stream_.childTrack(PerfettoStream::processTrack(r.process), "NVTX start/end ranges"), 0});
         lane = std::prev(all.end());
       }
-      slice(pf::event::kSliceBegin, r.start, lane->track, describeRange(r));
-      slice(pf::event::kSliceEnd, r.end, lane->track, {});
+      stream_.slice(pf::event::kSliceBegin, r.start, lane->track, describeRange(r));
+      stream_.slice(pf::event::kSliceEnd, r.end, lane->track, {});
       lane->until = r.end;
     };
     // The records do not say which ranges are of the start/end sort. One that
@@ -618,44 +376,44 @@ class PerfettoWriter {
       if (r.style == RangeStyle::PushPop && r.closed) ends.push_back(r.end);
     }
     for (auto& [thread, all] : byThread) {
-      const uint64_t track = childTrack(threadTrack(thread.first, thread.second), "NVTX");
+      const uint64_t track = stream_.childTrack(stream_.threadTrack(thread.first, thread.second), "NVTX");
       std::vector<const NvtxRange*> closed;
       for (const NvtxRange* r : all) {
         if (r->style == RangeStyle::Mark) {
-          slice(pf::event::kInstant, r->start, track, describeRange(*r));
+          stream_.slice(pf::event::kInstant, r->start, track, describeRange(*r));
         } else if (r->closed) {
           closed.push_back(r);
         }
       }
-      nestedSlices(track, closed, describeRange);
+      stream_.nestedSlices(track, closed, describeRange);
     }
   }
 
   void unifiedMemory() {
     for (const UmTrack& t : umTracks(trace_)) {
-      const uint64_t track = childTrack(processTrack(t.process), t.name);
+      const uint64_t track = stream_.childTrack(PerfettoStream::processTrack(t.process), t.name);
       for (const UmSlice& s : t.slices) {
         ProtoWriter event;
         event.text(pf::event::categories, "unified_memory").text(pf::event::name, s.name);
         for (const auto& [key, value] : s.numbers) annotate(event, key, value);
         for (const auto& [key, value] : s.texts) annotate(event, key, value);
-        slice(s.end != 0 ? pf::event::kSliceBegin : pf::event::kInstant, s.start, track, event);
-        if (s.end != 0) slice(pf::event::kSliceEnd, s.end, track, {});
+        stream_.slice(s.end != 0 ? pf::event::kSliceBegin : pf::event::kInstant, s.start, track, event);
+        if (s.end != 0) stream_.slice(pf::event::kSliceEnd, s.end, track, {});
       }
     }
     for (const UmLevel& l : umLevels(trace_)) {
       ProtoWriter unit, descriptor;
       unit.varint(pf::track::counterUnit, pf::track::kUnitBytes);
-      const uint64_t track = nextTrack_++;
+      const uint64_t track = stream_.newTrack();
       descriptor.varint(pf::track::uuid, track)
-          .varint(pf::track::parentUuid, processTrack(l.process))
+          .varint(pf::track::parentUuid, PerfettoStream::processTrack(l.process))
           .text(pf::track::name, fmt::format("Unified memory: migrated to GPU {}", l.device))
           .message(pf::track::counter, unit);
-      describe(descriptor);
+      stream_.describe(descriptor);
       for (const auto& [time, bytes] : l.values) {
         ProtoWriter event;
         event.integer(pf::event::counterValue, bytes);
-        slice(pf::event::kCounter, time, track, event);
+        stream_.slice(pf::event::kCounter, time, track, event);
       }
     }
   }
@@ -669,17 +427,14 @@ class PerfettoWriter {
       event.text(pf::event::categories, "sonde")
           .text(pf::event::name, p.dropped != 0 ? fmt::format("{} records lost", p.dropped)
                                                 : fmt::format("{} bytes of the trace unreadable", p.damagedBytes));
-      slice(pf::event::kInstant, origin_, processTrack(i), event);
+      stream_.slice(pf::event::kInstant, origin_, PerfettoStream::processTrack(i), event);
     }
   }
 
   const Trace& trace_;
   const Options& options_;
-  const Sink& sink_;
+  PerfettoStream stream_;
   const uint64_t origin_ = trace_.origin();
-  bool first_ = true;
-  uint64_t nextTrack_ = 0x200000000ull;
-  std::map<std::pair<uint32_t, uint32_t>, uint64_t> threadTracks_;
   std::map<std::pair<uint32_t, uint32_t>, std::vector<uint64_t>> submissions_;  // (process, correlation) → event ids
   std::unordered_map<uint64_t, bool> contexts_;
   std::map<std::tuple<uint32_t, uint32_t, uint32_t, uint32_t>, uint64_t> queues_;
