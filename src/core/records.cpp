@@ -239,9 +239,14 @@ CUpti_ActivityContext3 contextRecord(const SondePlatform& platform, const SondeR
   uint32_t nullStream = 0;
   platform.streamId(context.context, nullptr, 0, &nullStream);
   r.nullStreamId = static_cast<uint16_t>(nullStream);
-  r.parentContextId = CUPTI_INVALID_CONTEXT_ID;
+  const bool green = context.size >= sizeof context && context.parentContextUid != 0;
+  r.isGreenContext = green ? 1 : 0;
+  r.parentContextId = green ? context.parentContextUid : CUPTI_INVALID_CONTEXT_ID;
   int64_t multiprocessors = 0;
-  platform.deviceAttribute(context.deviceId, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &multiprocessors);
+  if (green)
+    multiprocessors = context.multiprocessors;
+  else
+    platform.deviceAttribute(context.deviceId, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &multiprocessors);
   r.numMultiprocessors = static_cast<uint16_t>(multiprocessors);
   r.cigMode = CUPTI_CONTEXT_CIG_MODE_NONE;
   return r;

@@ -114,6 +114,9 @@ typedef struct SondeResource {
   SondeHandle pool;
   uint64_t poolReleaseThreshold, poolReservedBytes, poolUsedBytes;
   SondeHandle originalNode; /* clone of a graph node: what it was copied from */
+  /* Contexts on part of a device: the one that they are of (0: none), and their multiprocessors. */
+  uint32_t parentContextUid;
+  uint32_t multiprocessors;
 } SondeResource;
 
 typedef enum SondeSyncEvent {

@@ -171,7 +171,8 @@ DRIVER_API(cuCtxGetId)(CUcontext ctx, unsigned long long* ctxId) {
   Ref<Context> context;
   if (const CUresult e = contextArgument(ctx, context)) return e;
   if (!ctxId) return CUDA_ERROR_INVALID_VALUE;
-  *ctxId = context->uid();
+  const Ref<GreenContext> green = ctx ? greenOf(ctx) : Ref<GreenContext>(currentGreen());
+  *ctxId = green ? green->uid() : context->uid();
   return CUDA_SUCCESS;
 }
 

@@ -219,6 +219,11 @@ DRIVER_API(cuGreenCtxCreate)(CUgreenCtx* phCtx, CUdevResourceDesc desc, CUdevice
     cuDevicePrimaryCtxRelease_v2_impl(dev);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
+  if (const CUresult e = green->announce()) {
+    HandleTable::retire(green.get());
+    cuDevicePrimaryCtxRelease_v2_impl(dev);
+    return e;
+  }
   *phCtx = static_cast<CUgreenCtx>(green->handle());
   return CUDA_SUCCESS;
 }

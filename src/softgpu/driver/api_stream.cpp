@@ -20,8 +20,9 @@ void reportSync(Context& context, Stream* stream, uint32_t kind, uint64_t start,
   SondeSync sync{};
   sync.size = sizeof sync;
   sync.kind = kind;
-  sync.context = context.handle();
-  sync.contextUid = context.uid();
+  const ReportedContext name = stream ? reported(*stream) : ReportedContext{context.handle(), context.uid()};
+  sync.context = name.handle;
+  sync.contextUid = name.uid;
   sync.stream = stream ? stream->handle() : nullptr;
   sync.streamId = stream ? stream->id() : 0xffffffffu;
   sync.eventId = eventId;

@@ -5,6 +5,7 @@
 
 #include "softgpu/driver/counters.h"
 #include "softgpu/driver/driver.h"
+#include "softgpu/driver/green.h"
 #include "softgpu/driver/message.h"
 #include "softgpu/driver/module.h"
 #include "softgpu/driver/tools.h"
@@ -30,18 +31,22 @@ void reportContext(Context& context, uint32_t event) {
 
 }  // namespace
 
+uint32_t nextContextUid() { return contextUids.fetch_add(1) + 1; }
+
 void reportStream(Stream& stream, uint32_t event) {
   if (!tools::wants(SONDE_INTEREST_RESOURCE)) return;
   Context& context = *stream.context();
+  const ReportedContext name = reported(stream);
   SondeResource r{};
   r.size = sizeof r;
   r.event = event;
-  r.context = context.handle();
-  r.contextUid = context.uid();
+  r.context = name.handle;
+  r.contextUid = name.uid;
   r.deviceId = context.device()->ordinal;
   r.handle = stream.handle();
   r.id = stream.id();
-  r.flags = (stream.role() == Stream::Role::legacyDefault ? 1u : 0u) | (stream.blocking() ? 0u : 2u);
+  r.flags =
+      (stream.role() == Stream::Role::legacyDefault || stream.greenDefault ? 1u : 0u) | (stream.blocking() ? 0u : 2u);
   r.priority = stream.priority();
   tools::reportResource(r);
 }
@@ -51,7 +56,7 @@ Context::Context(Device* device, uint32_t f, bool primary)
       flags(f),
       counters(std::make_unique<CounterState>()),
       device_(device),
-      uid_(contextUids.fetch_add(1) + 1),
+      uid_(nextContextUid()),
       primary_(primary) {
   limits = {{CU_LIMIT_STACK_SIZE, 1024},
             {CU_LIMIT_PRINTF_FIFO_SIZE, 1u << 20},

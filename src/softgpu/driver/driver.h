@@ -127,6 +127,7 @@ class Stream final : public Object {
   // Set when it is made: what kernels may run on (null: all), and the green context.
   std::shared_ptr<const SmSet> sms;
   Ref<Object> green;
+  bool greenDefault = false;  // the null stream of that one
 
   std::atomic<bool> destroyed{false};
   std::atomic<bool> queued{false};  // the scheduler has an entry for it

@@ -7,6 +7,7 @@
 
 #include "platform/clock.h"
 #include "softgpu/driver/counters.h"
+#include "softgpu/driver/green.h"
 #include "softgpu/driver/launch.h"
 #include "softgpu/driver/managed.h"
 #include "softgpu/driver/module.h"
@@ -26,9 +27,10 @@ SondeWork workOf(Stream& stream, const Command& command, uint32_t kind, uint64_t
   w.kind = kind;
   w.correlationId = command.correlationId;
   w.deviceId = context.device()->ordinal;
-  w.contextUid = context.uid();
+  const ReportedContext name = reported(stream);
+  w.contextUid = name.uid;
   w.streamId = stream.id();
-  w.context = context.handle();
+  w.context = name.handle;
   w.queued = command.queuedNs;
   w.submitted = command.submittedNs;
   w.start = start;

@@ -13,6 +13,7 @@
 #include "softgpu/driver/counters.h"
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/graph.h"
+#include "softgpu/driver/green.h"
 #include "softgpu/driver/library.h"
 #include "softgpu/driver/managed.h"
 #include "softgpu/driver/message.h"
@@ -57,11 +58,18 @@ Ref<Context> contextOf(SondeHandle handle) {
   return HandleTable::find<Context>(handle);
 }
 
+// NULL means the current one; null: another sort of context.
+Ref<GreenContext> greenArgument(SondeHandle handle) {
+  return handle ? greenOf(static_cast<CUcontext>(handle)) : Ref<GreenContext>(currentGreen());
+}
+
 int32_t contextId(SondeHandle handle, uint32_t* id) {
+  if (!id) return CUDA_ERROR_INVALID_VALUE;
+  if (!handle && !peekContext()) return CUDA_ERROR_INVALID_CONTEXT;
+  const auto green = greenArgument(handle);
   const auto context = contextOf(handle);
   if (!context) return CUDA_ERROR_INVALID_CONTEXT;
-  if (!id) return CUDA_ERROR_INVALID_VALUE;
-  *id = context->uid();
+  *id = green ? green->uid() : context->uid();
   return CUDA_SUCCESS;
 }
 
@@ -80,14 +88,16 @@ int32_t streamId(SondeHandle contextHandle, SondeHandle handle, int perThread, u
     const auto context = contextOf(contextHandle);
     if (!context) return CUDA_ERROR_INVALID_CONTEXT;
     const bool own = stream == CU_STREAM_PER_THREAD || (stream == nullptr && perThread);
-    const Ref<Stream> s = own ? context->perThread() : context->legacy();
+    const auto green = stream == nullptr && !own ? greenArgument(contextHandle) : Ref<GreenContext>();
+    const Ref<Stream> s = green ? green->defaultStream() : own ? context->perThread() : context->legacy();
     if (!s) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     *id = s->id();
     return CUDA_SUCCESS;
   }
   const auto s = HandleTable::find<Stream>(handle);
   if (!s) return CUDA_ERROR_INVALID_HANDLE;
-  if (contextHandle && s->context()->handle() != contextHandle) return CUDA_ERROR_INVALID_CONTEXT;
+  if (contextHandle && s->context()->handle() != contextHandle && reported(*s).handle != contextHandle)
+    return CUDA_ERROR_INVALID_CONTEXT;
   *id = s->id();
   return CUDA_SUCCESS;
 }
@@ -116,8 +126,7 @@ int32_t graphNodeId(SondeHandle handle, uint64_t* id) {
 int32_t currentContextHandle(SondeHandle* out) {
   if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
   if (!out) return CUDA_ERROR_INVALID_VALUE;
-  Context* context = peekContext();
-  *out = context ? context->handle() : nullptr;
+  *out = reportedCurrent().handle;
   return CUDA_SUCCESS;
 }
 
@@ -151,12 +160,20 @@ void enumerate(void (*visit)(void* self, const SondeResource* resource), void* s
     r.handle = context->handle();
     r.id = context->uid();
     visit(self, &r);
+    for (auto& green : GreenContext::live()) {
+      if (green->primary() != context.get()) continue;
+      const SondeResource g = describe(*green, SONDE_RESOURCE_CONTEXT_CREATED);
+      visit(self, &g);
+    }
     for (auto& stream : context->streams()) {
       SondeResource s = r;
       s.event = SONDE_RESOURCE_STREAM_CREATED;
       s.handle = stream->handle();
       s.id = stream->id();
-      s.flags = (stream->role() == Stream::Role::legacyDefault ? 1u : 0u) | (stream->blocking() ? 0u : 2u);
+      s.context = reported(*stream).handle;
+      s.contextUid = reported(*stream).uid;
+      s.flags = (stream->role() == Stream::Role::legacyDefault || stream->greenDefault ? 1u : 0u) |
+                (stream->blocking() ? 0u : 2u);
       s.priority = stream->priority();
       visit(self, &s);
     }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "softgpu/driver/driver.h"
+#include "softgpu/driver/green.h"
 #include "softgpu/driver/module.h"
 #include "softgpu/driver/threads.h"
 
@@ -71,9 +72,9 @@ void enterCall(SondeApiCall& call, bool& outermost) {
   if (state.correlation == 0) state.correlation = nextCorrelationId();
   call.correlationId = state.correlation;
   state.apiDepth++;
-  if (Context* context = peekContext()) {
-    call.context = context->handle();
-    call.contextUid = context->uid();
+  if (const ReportedContext now = reportedCurrent(); now.uid != 0) {
+    call.context = now.handle;
+    call.contextUid = now.uid;
   }
   ListenerUse use;
   if (use && use->apiEnter) use->apiEnter(use->self, &call);
@@ -82,9 +83,9 @@ void enterCall(SondeApiCall& call, bool& outermost) {
 void exitCall(SondeApiCall& call, bool outermost) {
   ThreadState& state = thread();
   // The call may have made or changed the current context.
-  if (Context* context = peekContext()) {
-    call.context = context->handle();
-    call.contextUid = context->uid();
+  if (const ReportedContext now = reportedCurrent(); now.uid != 0) {
+    call.context = now.handle;
+    call.contextUid = now.uid;
   }
   {
     ListenerUse use;
@@ -138,18 +139,18 @@ void runtimeEnter(SondeApiCall* call) {
   call->nested = outermost ? 0 : 1;
   if (state.correlation == 0) state.correlation = nextCorrelationId();
   call->correlationId = state.correlation;
-  if (Context* context = peekContext()) {
-    call->context = context->handle();
-    call->contextUid = context->uid();
+  if (const ReportedContext now = reportedCurrent(); now.uid != 0) {
+    call->context = now.handle;
+    call->contextUid = now.uid;
   }
   ListenerUse use;
   if (use && use->apiEnter) use->apiEnter(use->self, call);
 }
 
 void runtimeExit(SondeApiCall* call) {
-  if (Context* context = peekContext()) {
-    call->context = context->handle();
-    call->contextUid = context->uid();
+  if (const ReportedContext now = reportedCurrent(); now.uid != 0) {
+    call->context = now.handle;
+    call->contextUid = now.uid;
   }
   {
     ListenerUse use;
