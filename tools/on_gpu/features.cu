@@ -5,6 +5,7 @@
 //
 //   features nodes     kernels, copies and sets of graphs, updated and enabled in all ways; times on stderr
 //   features uncopied  a graph that the driver does not copy (it allocates memory)
+//   features conditional  graphs whose nodes run when the device says so; times on stderr
 //   features unified   counters of unified memory
 //   features attach    the first CUPTI call comes when work is in flight
 //   features devices   two devices at once
@@ -22,6 +23,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "check.h"
@@ -278,6 +280,102 @@ int uncopied() {
   return 0;
 }
 
+// Counts down; the condition holds until it is 0.
+__global__ void countDown(cudaGraphConditionalHandle handle, unsigned* left) {
+  if (*left > 0) --*left;
+  cudaGraphSetConditional(handle, *left);
+}
+
+// Bodies that run once, not at all, several times, and within each other.
+int conditional() {
+  start();
+  cudaStream_t stream;
+  RT(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  uint64_t* out;
+  unsigned* left;
+  RT(cudaMalloc(&out, 4096));
+  RT(cudaMalloc(&left, 4));
+  uint64_t ns = 2000;
+  void* params[] = {&out, &ns};
+  auto addSpin = [&](cudaGraph_t to, const cudaGraphNode_t* after, unsigned grid) {
+    cudaGraphNode_t node;
+    cudaKernelNodeParams kernel = {};
+    kernel.func = reinterpret_cast<void*>(spin);
+    kernel.gridDim = dim3(grid), kernel.blockDim = dim3(1), kernel.kernelParams = params;
+    RT(cudaGraphAddKernelNode(&node, to, after, after != nullptr ? 1 : 0, &kernel));
+    return node;
+  };
+  auto addCondition = [&](cudaGraph_t to, cudaGraphNode_t after, cudaGraphConditionalHandle handle,
+                          cudaGraphConditionalNodeType type, unsigned bodies, cudaGraphNode_t* node) {
+    cudaGraphNodeParams p = {};
+    p.type = cudaGraphNodeTypeConditional;
+    p.conditional.handle = handle, p.conditional.type = type, p.conditional.size = bodies;
+    RT(cudaGraphAddNode(node, to, &after, nullptr, 1, &p));
+    return p.conditional.phGraph_out;
+  };
+  auto addCount = [&](cudaGraph_t to, cudaGraphNode_t after, cudaGraphConditionalHandle handle) {
+    cudaGraphNode_t node;
+    void* arguments[] = {&handle, &left};
+    cudaKernelNodeParams kernel = {};
+    kernel.func = reinterpret_cast<void*>(countDown);
+    kernel.gridDim = dim3(1), kernel.blockDim = dim3(1), kernel.kernelParams = arguments;
+    RT(cudaGraphAddKernelNode(&node, to, &after, 1, &kernel));
+    return node;
+  };
+  auto run = [&](const char* what, cudaGraph_t graph, unsigned count, int launches) {
+    kernels.clear(), copies.clear(), sets.clear();
+    cudaGraphExec_t exec;
+    RT(cudaGraphInstantiate(&exec, graph, 0));
+    for (int i = 0; i < launches; ++i) {
+      RT(cudaMemcpyAsync(left, &count, 4, cudaMemcpyHostToDevice, stream));
+      RT(cudaGraphLaunch(exec, stream));
+      RT(cudaStreamSynchronize(stream));
+    }
+    CUPTI(cuptiActivityFlushAll(0));
+    std::printf("%s\n", what);
+    print();
+    for (const auto& k : kernels)
+      std::fprintf(stderr, "%s: grid %d node %llx start %lld duration %lld\n", what, k.gridX,
+                   static_cast<unsigned long long>(k.graphNodeId), static_cast<long long>(k.start - kernels[0].start),
+                   static_cast<long long>(k.end - k.start));
+  };
+  for (const auto& [what, type, first] :
+       {std::tuple{"if taken", cudaGraphCondTypeIf, 1u}, std::tuple{"if not taken", cudaGraphCondTypeIf, 0u},
+        std::tuple{"while", cudaGraphCondTypeWhile, 1u}, std::tuple{"switch", cudaGraphCondTypeSwitch, 1u}}) {
+    cudaGraph_t graph;
+    RT(cudaGraphCreate(&graph, 0));
+    cudaGraphConditionalHandle handle;
+    RT(cudaGraphConditionalHandleCreate(&handle, graph, first, cudaGraphCondAssignDefault));
+    cudaGraphNode_t node, inner;
+    const cudaGraphNode_t before = addSpin(graph, nullptr, 70);
+    const unsigned bodies = type == cudaGraphCondTypeSwitch ? 3 : 1;
+    cudaGraph_t* body = addCondition(graph, before, handle, type, bodies, &node);
+    addSpin(graph, &node, 79);
+    for (unsigned b = 0; b < bodies; ++b) {
+      inner = addSpin(body[b], nullptr, 71 + b);
+      cudaGraphNode_t set, copy;
+      cudaMemsetParams p = {};
+      p.dst = out + 100, p.elementSize = 4, p.width = 16, p.height = 1;
+      RT(cudaGraphAddMemsetNode(&set, body[b], &inner, 1, &p));
+      RT(cudaGraphAddMemcpyNode1D(&copy, body[b], &set, 1, out + 200, out, 128, cudaMemcpyDeviceToDevice));
+      if (type == cudaGraphCondTypeWhile) addCount(body[b], copy, handle);
+    }
+    run(what, graph, 3, 2);
+  }
+  // A condition within a condition's body.
+  cudaGraph_t graph;
+  RT(cudaGraphCreate(&graph, 0));
+  cudaGraphConditionalHandle outer, handle;
+  RT(cudaGraphConditionalHandleCreate(&outer, graph, 1, cudaGraphCondAssignDefault));
+  RT(cudaGraphConditionalHandleCreate(&handle, graph, 1, cudaGraphCondAssignDefault));
+  cudaGraphNode_t node;
+  cudaGraph_t* body = addCondition(graph, addSpin(graph, nullptr, 80), outer, cudaGraphCondTypeIf, 1, &node);
+  cudaGraph_t* loop = addCondition(body[0], addSpin(body[0], nullptr, 81), handle, cudaGraphCondTypeWhile, 1, &node);
+  addCount(loop[0], addSpin(loop[0], nullptr, 82), handle);
+  run("nested", graph, 2, 2);
+  return 0;
+}
+
 // ----------------------------------------------------------------- unified --
 
 int unified() {
@@ -465,9 +563,10 @@ int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   if (what == "nodes") return nodes();
   if (what == "uncopied") return uncopied();
+  if (what == "conditional") return conditional();
   if (what == "unified") return unified();
   if (what == "attach") return attach();
   if (what == "devices") return devices();
-  std::fprintf(stderr, "usage: features nodes|uncopied|unified|attach|devices\n");
+  std::fprintf(stderr, "usage: features nodes|uncopied|conditional|unified|attach|devices\n");
   return 2;
 }

@@ -197,7 +197,6 @@ struct Run {
 
 enum class How {
   kAlone,   // each kernel waits for the one before, and a while more
-  kFree,    // as fast as the host can, streams in turn
   kQueued,  // all are enqueued before the first can run
 };
 
@@ -246,14 +245,14 @@ bool measure(Context& context, Bench& b, unsigned streams, unsigned n, uint64_t 
 
 bool measureConstants(Context& context, Bench& b, TimingConstants& c) {
   constexpr unsigned kMeasured[] = {0, 1, 3, 7};  // other streams
-  Run alone, free[4], busy[4];
+  Run alone, busy[4];
   if (!measure(context, b, 1, 16, 2'000, How::kAlone, alone)) return false;
   for (unsigned k = 0; k < 4; ++k) {
     const unsigned streams = kMeasured[k] + 1;
-    // Kernels long enough that the device's front end keeps up with their launches …
+    // Kernels long enough that the device's front end keeps up with their launches; of two lengths, so that ends and
+    // launches meet in more than one way.
     if (!measure(context, b, streams, k == 0 ? 32 : 12, k == 0 ? 20'000 : 100'000, How::kQueued, busy[k])) return false;
-    // … and so short that a stream is idle again when its turn comes.
-    if (k > 0 && !measure(context, b, streams, 12, k == 1 ? 1'000 : 5'000, How::kFree, free[k])) return false;
+    if (k > 0 && !measure(context, b, streams, 12, 131'000, How::kQueued, busy[k])) return false;
   }
   const TimingConstants usual;
   // On a busy machine a measurement may be about something else.
@@ -267,24 +266,22 @@ bool measureConstants(Context& context, Bench& b, TimingConstants& c) {
   // Stamps are counted from a single anchor; what its own stamp was off is in
   // all of them.
   const double off = within(middle(alone.endToStampIdle), -1e3, 1e3, 0);
+  if (alone.startAfterReturn.size() >= 8)
+    c.startAfterReturn = within(middle(alone.startAfterReturn), -5e3, 1e5, usual.startAfterReturn);
   for (unsigned k = 0; k < 4; ++k) {
     const unsigned others = kMeasured[k];
-    std::vector<double>& idle = k == 0 ? alone.startAfterReturn : free[k].startAfterReturn;
-    c.startAfterReturn[others] = idle.size() < 8 ? usual.startAfterReturn[others]
-                                                 : within(middle(idle), -5e3, 1e5, usual.startAfterReturn[others]);
     c.startAfterStamp[others] = within(middle(busy[k].startAfterStamp) + off, 0, 1e5, usual.startAfterStamp[others]);
     c.endToStamp[others] = within(middle(busy[k].endToStamp) - off, -1e3, 1e5, usual.endToStamp[others]);
     if (k == 0) continue;
-    for (double* values : {c.startAfterReturn, c.startAfterStamp, c.endToStamp})
-      between(values, kMeasured[k - 1], others);
+    for (double* values : {c.startAfterStamp, c.endToStamp}) between(values, kMeasured[k - 1], others);
   }
   c.measured = true;
   debug(
-      "device %u: round trip %llu ns; by other busy streams (0 1 3 7): start after return %.0f %.0f %.0f %.0f, after "
-      "stamp %.0f %.0f %.0f %.0f, end to stamp %.0f %.0f %.0f %.0f",
-      context.device, static_cast<unsigned long long>(b.bestTrip), c.startAfterReturn[0], c.startAfterReturn[1],
-      c.startAfterReturn[3], c.startAfterReturn[7], c.startAfterStamp[0], c.startAfterStamp[1], c.startAfterStamp[3],
-      c.startAfterStamp[7], c.endToStamp[0], c.endToStamp[1], c.endToStamp[3], c.endToStamp[7]);
+      "device %u: round trip %llu ns; start after return %.0f; by other busy streams (0 1 3 7): start after stamp %.0f "
+      "%.0f %.0f %.0f, end to stamp %.0f %.0f %.0f %.0f",
+      context.device, static_cast<unsigned long long>(b.bestTrip), c.startAfterReturn, c.startAfterStamp[0],
+      c.startAfterStamp[1], c.startAfterStamp[3], c.startAfterStamp[7], c.endToStamp[0], c.endToStamp[1],
+      c.endToStamp[3], c.endToStamp[7]);
   return true;
 }
 

@@ -5,6 +5,7 @@
 
 #include "platform/nvidia/device_clock.h"
 #include "platform/nvidia/objects.h"
+#include "platform/nvidia/work_times.h"
 
 namespace sonde::platform::nvidia {
 

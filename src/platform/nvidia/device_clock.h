@@ -15,20 +15,6 @@
 
 namespace sonde::platform::nvidia {
 
-// What lies between stamps and what they mean, ns. Defaults: an H200.
-struct TimingConstants {
-  static constexpr unsigned kOthers = 8;  // more busy streams than this count as this many
-  // By the number of other streams that are busy.
-  // In an idle stream, from the launch's return to the kernel's start.
-  double startAfterReturn[kOthers] = {2700, 2800, 3000, 3300, 3350, 3400, 3450, 3500};
-  // From the stamp of the event before to the kernel's start, and from the
-  // kernel's end to its stamp, both in a stream whose next work is waiting.
-  double startAfterStamp[kOthers] = {3000, 3050, 3350, 3650, 3650, 3700, 3700, 3700};
-  double endToStamp[kOthers] = {550, 600, 1000, 1400, 1550, 1700, 1800, 1900};
-  // In a stream that was idle before the stamp is that of the end itself.
-  bool measured = false;
-};
-
 class DeviceClock {
  public:
   // A reading of %globaltimer as this class's device time.

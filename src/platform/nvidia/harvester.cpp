@@ -19,6 +19,7 @@
 #include "platform/nvidia/hooks.h"
 #include "platform/nvidia/uvm_tools.h"
 #include "platform/nvidia/work.h"
+#include "platform/nvidia/work_times.h"
 
 namespace sonde::platform::nvidia {
 namespace {
@@ -48,20 +49,12 @@ Harvester& harvester() {
 // gets nothing.
 thread_local bool harvesting = false;
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
-
 // The finished items of one stream, and what their events say.
 struct Batch {
   Stream* stream;
   std::vector<Item> items;
   size_t finished = 0;
   int32_t status = 0;  // of the last one, when its event tells of an error
-  struct Times {
-    double start, stamp;  // device time; stamp is NaN when it is not known
-    bool queued;          // the stream had other work until then
-  };
-  std::vector<Times> times;
-  double nextStart = kNever;  // of the first item that is not finished
 };
 
 // Items finish in order: finds the first that has not.
@@ -90,59 +83,39 @@ void findFinished(Context& context, Batch& b) {
   b.finished = low;
 }
 
-// Streams with work close before a time share the way into the device with it,
-// ns: about as long as a round of launches of many streams.
-constexpr double kCloseBefore = 50'000;
-
-// How many of the other streams have work at a time, or had some in the
-// `window` before it.
-unsigned busyAt(const std::vector<Batch>& batches, const Batch& self, double time, double window = 0) {
-  unsigned count = 0;
-  for (const Batch& b : batches) {
-    if (&b == &self) continue;
-    // The first item whose stamp is not before the time.
-    const auto at = std::lower_bound(b.times.begin(), b.times.end(), time - window,
-                                     [](const Batch::Times& t, double v) { return t.stamp < v; });
-    count += at != b.times.end() ? at->start < time : b.nextStart < time;
-  }
-  return std::min(count, TimingConstants::kOthers - 1);
+TimedWork timed(const Context& context, const Item& item) {
+  TimedWork w;
+  w.synchronous = item.synchronous;
+  w.reached = context.clock.toDevice(item.synchronous ? item.called : item.returned);
+  w.hasBefore = item.before != nullptr;
+  if (item.before != nullptr) context.clock.deviceTime(item.before, &w.before);
+  return w;
 }
 
-// When an item can have started: behind the event before it, or when the launch
-// had reached the device. `others` by the host's view.
-double startOf(const Context& context, const TimingConstants& c, const Stream& s, const Item& item, unsigned others,
-               bool* queued) {
-  const double idle =
-      context.clock.toDevice(item.synchronous ? item.called : item.returned) + c.startAfterReturn[others];
-  double before = -kNever;
-  if (item.before != nullptr) {
-    context.clock.deviceTime(item.before, &before);
-  } else if (s.haveLast) {
-    before = s.lastEnd;
-  }
-  const double busy = before + c.startAfterStamp[s.lastOthers];
-  *queued = busy > idle;
-  return std::max(busy, idle);
-}
-
-// The model of docs/ARCHITECTURE.md, "Times on a card".
-void readTimes(Context& context, Batch& b) {
-  const TimingConstants& c = timingOf(context.device);
-  Stream& s = *b.stream;
-  b.times.resize(b.finished);
+// What placeWork() has to know of a stream.
+TimedStream readTimes(const Context& context, const TimingConstants& c, const Batch& b) {
+  TimedStream s;
+  s.haveLast = b.stream->haveLast;
+  s.last = b.stream->lastStamp;
+  s.lastOthers = b.stream->lastOthers;
+  s.works.reserve(b.finished);
   for (size_t i = 0; i < b.finished; ++i) {
-    const Item& item = b.items[i];
-    Batch::Times& t = b.times[i];
-    t.start = startOf(context, c, s, item, 0, &t.queued);
-    t.stamp = std::numeric_limits<double>::quiet_NaN();
+    TimedWork& w = s.works.emplace_back(timed(context, b.items[i]));
+    w.stamp = std::numeric_limits<double>::quiet_NaN();
     double stamp;
-    s.haveLast = item.after != nullptr && !context.dead.load() && context.clock.deviceTime(item.after, &stamp);
-    if (s.haveLast) t.stamp = s.lastEnd = stamp;
+    if (b.items[i].after != nullptr && !context.dead.load() && context.clock.deviceTime(b.items[i].after, &stamp))
+      w.stamp = stamp;
   }
   if (b.finished < b.items.size()) {
-    bool queued;
-    b.nextStart = startOf(context, c, s, b.items[b.finished], 0, &queued);
+    const TimedWork next = timed(context, b.items[b.finished]);
+    double before = next.before;
+    if (!next.hasBefore && b.finished > 0) before = s.works.back().stamp;
+    if (!next.hasBefore && b.finished == 0 && s.haveLast) before = s.last;
+    s.nextReached = next.reached;
+    s.nextStart = next.reached + c.startAfterReturn;
+    if (before == before) s.nextStart = std::max(s.nextStart, before + c.startAfterStamp[0]);
   }
+  return s;
 }
 
 // The nodes of a graph, by the events between them. Within a graph of one line
@@ -195,14 +168,16 @@ void reportGraph(Context& context, const ListenerUse& use, Stream& s, GraphLaunc
     for (const SondeWork& work : launch.works) use->workCompleted(use->self, &work);
 }
 
-void report(Context& context, const std::vector<Batch>& batches, Batch& b) {
-  const TimingConstants& c = timingOf(context.device);
+void report(Context& context, Batch& b, const TimedStream& times) {
   Stream& s = *b.stream;
+  s.haveLast = times.haveLast;
+  s.lastStamp = times.last;
+  s.lastOthers = times.lastOthers;
   std::vector<CUevent> events;
   ListenerUse use;
   for (size_t i = 0; i < b.finished; ++i) {
     const Item& item = b.items[i];
-    const Batch::Times& t = b.times[i];
+    const TimedWork& t = times.works[i];
     SondeWork work;
     describeItem(s, item, &work);
     double start = 0, end = 0;
@@ -212,17 +187,9 @@ void report(Context& context, const std::vector<Batch>& batches, Batch& b) {
       work.end = std::max(work.start, item.returned);
       work.status = static_cast<uint32_t>(b.status);
     } else {
-      const unsigned others = busyAt(batches, b, t.stamp);
-      s.lastOthers = others;
-      end = t.stamp;
-      if (t.queued || others > 0) end -= c.endToStamp[others];
+      end = t.end;
       if (item.synchronous) end = std::min(end, context.clock.toDevice(item.returned));
-      start = t.start;
-      if (!t.queued && !item.synchronous) {
-        const double returned = context.clock.toDevice(item.returned);
-        start = std::max(start, returned + c.startAfterReturn[busyAt(batches, b, returned, kCloseBefore)]);
-      }
-      start = std::min(start, end);
+      start = std::min(t.start, end);
       work.start = std::max(context.clock.toHost(start), s.lastReported);
       work.end = std::max(context.clock.toHost(end), work.start + 1);
     }
@@ -286,8 +253,11 @@ bool harvestContext(Context& context) {
     findFinished(context, b);
     more = more || b.finished == kBatch;
   }
-  for (Batch& b : batches) readTimes(context, b);
-  for (Batch& b : batches) report(context, batches, b);
+  const TimingConstants& constants = timingOf(context.device);
+  std::vector<TimedStream> times;
+  for (const Batch& b : batches) times.push_back(readTimes(context, constants, b));
+  placeWork(times, constants);
+  for (size_t i = 0; i < batches.size(); ++i) report(context, batches[i], times[i]);
   return more;
 }
 
@@ -391,6 +361,7 @@ void enqueue(Stream& stream, const Item& item, uint64_t other) {
   {
     std::lock_guard lock(stream.mutex);
     stream.items.push(item);
+    stream.nextItem.store(stream.items.nextPlace(), std::memory_order_relaxed);
     stream.unordered.store(item.after == nullptr, std::memory_order_relaxed);
     stream.seenOther.store(other, std::memory_order_relaxed);
   }

@@ -244,6 +244,11 @@ std::vector<Context*> liveContexts() {
   return result;
 }
 
+Stream* rememberedStream(const Context& context, CUstream handle) {
+  const auto& known = memory().streams[placeOf(handle, kStreamsRemembered)];
+  return known.handle == handle && known.context == &context ? known.stream : nullptr;
+}
+
 Stream* findStream(Context& context, CUstream handle, bool perThread) {
   uint64_t thread = 0;
   if (handle == nullptr) handle = perThread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;

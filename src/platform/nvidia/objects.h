@@ -66,6 +66,8 @@ class ItemQueue {
     if (count_ == ring_.size()) grow();
     ring_[(head_ + count_++) % ring_.size()] = item;
   }
+  // Where the next one will lie, unless the queue grows first.
+  const Item* nextPlace() const { return ring_.empty() ? nullptr : &ring_[(head_ + count_) % ring_.size()]; }
   void release() {
     ring_ = {};
     head_ = count_ = 0;
@@ -125,15 +127,18 @@ struct Stream {
   uint64_t thread = 0;  // of a per-thread default stream
   std::atomic<bool> dead{false};
 
-  std::mutex mutex;  // of the items
-  ItemQueue items;   // not yet reported, in order
+  std::mutex mutex;                            // of the items
+  ItemQueue items;                             // not yet reported, in order
+  std::atomic<const Item*> nextItem{nullptr};  // to be fetched ahead, never read
+  // It does not capture, unless a capture is known to be under way.
+  std::atomic<bool> captureKnown{false};
   // Something came in between: the last item's end does not say when the next can start.
   std::atomic<bool> unordered{true};
   std::atomic<uint64_t> seenOther{0};  // the count of the other side's work at our last item
 
   // The harvester's.
   bool haveLast = false;
-  double lastEnd = 0;         // device time of the last item's event
+  double lastStamp = 0;       // device time of the last item's event
   unsigned lastOthers = 0;    // other streams that were busy then
   uint64_t lastReported = 0;  // the end that was reported last
 };
@@ -155,6 +160,8 @@ Context* findContext(CUcontext handle, bool create);
 std::vector<Context*> liveContexts();
 // The stream that an API function means by `handle`.
 Stream* findStream(Context& context, CUstream handle, bool perThread);
+// The same, without asking the driver anything; nullptr: this thread has not met it lately.
+Stream* rememberedStream(const Context& context, CUstream handle);
 std::vector<Stream*> liveStreams(Context& context);
 void forgetContext(CUcontext handle);
 void forgetStream(CUstream handle);

@@ -16,12 +16,6 @@
 #include "platform/nvidia/lifetimes.h"
 
 namespace sonde::platform::nvidia {
-namespace {
-
-bool capturing(CUstream handle);
-
-}  // namespace
-
 uint64_t interestFor(uint32_t kind) {
   switch (kind) {
     case SONDE_WORK_KERNEL: return SONDE_INTEREST_KERNEL;
@@ -36,8 +30,15 @@ uint64_t interestFor(uint32_t kind) {
 
 namespace {
 
-bool capturing(CUstream handle) {
+// A capture from before the hooks may be under way.
+std::atomic<bool> captureUnknown{true};
+
+bool capturing(const Context& context, CUstream handle) {
   if (!mayCapture() || !own.cuStreamIsCapturing) return false;
+  if (!captureUnderWay()) {
+    const Stream* stream = rememberedStream(context, handle);
+    if (stream != nullptr && stream->captureKnown.load(std::memory_order_relaxed)) return false;
+  }
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   // An error: the null stream while another one captures; work cannot be
   // enqueued then either.
@@ -184,10 +185,6 @@ void describeSetNode(const CUDA_MEMSET_NODE_PARAMS& p, const TracedGraph& graph,
   node.work = call.work;
 }
 
-namespace {
-std::atomic<bool> captureUnknown{true};
-}
-
 bool mayCapture() { return captureUnderWay() || captureUnknown.load(std::memory_order_relaxed); }
 
 void noteAttached() {
@@ -255,9 +252,12 @@ void PendingWork::prepare(uint32_t cbid, bool perThread, const void* params) {
   CUstream handle = call_.stream;
   if (handle == nullptr) handle = perThread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
   call_.stream = handle;
-  if (capturing(handle)) return;
+  if (capturing(*context, handle)) return;
   context_ = context;
   stream_ = findStream(*context, handle, perThread);
+  // A wait for an event of such a capture draws the stream into it.
+  if (stream_->captureKnown.load(std::memory_order_relaxed) == call_.orderOnly)
+    stream_->captureKnown.store(!call_.orderOnly, std::memory_order_relaxed);
   if (call_.orderOnly) return;
   if (call_.work.kind == SONDE_WORK_EVENT_RECORD) {
     wanted_ = true;
@@ -274,6 +274,7 @@ void PendingWork::prepare(uint32_t cbid, bool perThread, const void* params) {
   // Behind the launch every moment counts: the event is ready before it.
   after_ = takeThreadEvent(*context);
   fetchAhead(after_, 512);
+  fetchAhead(stream_->nextItem.load(std::memory_order_relaxed), sizeof(Item));
   // Something came since the last item whose end tells nothing: the stream has
   // to say itself when it gets here.
   other_ = stream_->legacy     ? context->blockingWork.load(std::memory_order_relaxed)

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/nvidia/work_times.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace sonde::platform::nvidia {
+namespace {
+
+// The device's front end takes the launches and stamps of all streams one after
+// the other. Measured on an H200, like the constants:
+//  - a launch that finds it stamping for another stream starts as long after that
+//    stamp as one in its own stream would, and a little later on the whole for
+//    each stream that is busy;
+constexpr double kLaterForEach = 60, kLaterBehindAnother = 60;
+//  - but a stamp that comes while a launch is about to start waited for it instead;
+constexpr double kAboutToStart = 1200;
+//  - such a stamp can have waited for as long as the launch took, and where more
+//    streams are busy also shows a while behind the start: then what is most
+//    likely is subtracted, as parts of startAfterStamp[0].
+constexpr double kBesideStart = 650, kBehindStart = 1550;
+constexpr double kWaitedBeside = 0.28, kWaitedBehindTwo = 0.6, kWaitedBehindMore = 0.25;
+// In a stream without more work the stamp waits less: parts of endToStamp.
+constexpr double kIdleShare[TimingConstants::kOthers] = {0, 0.2, 0.9, 0.75, 0.95, 1.1, 1.1, 1.1};
+
+bool isKnown(double time) { return time == time; }
+
+using Moment = std::pair<double, const TimedStream*>;
+
+// The last moment of another stream that is not after a time; -kNever: none.
+double lastOfOthers(const std::vector<Moment>& moments, const TimedStream& self, double time) {
+  auto at =
+      std::upper_bound(moments.begin(), moments.end(), time, [](double t, const Moment& m) { return t < m.first; });
+  while (at != moments.begin())
+    if ((--at)->second != &self) return at->first;
+  return -kNever;
+}
+
+class Placement {
+ public:
+  Placement(std::vector<TimedStream>& streams, const TimingConstants& constants) : streams_(streams), c_(constants) {}
+
+  void run() {
+    for (TimedStream& s : streams_) guessStarts(s);
+    note(stamps_, &TimedWork::stamp);
+    std::vector<std::vector<unsigned>> others;
+    for (const TimedStream& s : streams_) {
+      std::vector<unsigned>& some = others.emplace_back();
+      for (const TimedWork& w : s.works) some.push_back(isKnown(w.stamp) ? busyAt(s, w.stamp) : 0);
+    }
+    for (size_t i = 0; i < streams_.size(); ++i) findStarts(streams_[i], others[i]);
+    note(starts_, &TimedWork::start);
+    for (size_t i = 0; i < streams_.size(); ++i) findEnds(streams_[i], others[i]);
+  }
+
+ private:
+  // As if each stream were alone.
+  void guessStarts(TimedStream& s) const {
+    double last = s.haveLast ? s.last : -kNever;
+    for (TimedWork& w : s.works) {
+      if (!w.hasBefore) w.before = last;
+      const double idle = w.reached + c_.startAfterReturn, behind = w.before + c_.startAfterStamp[0];
+      w.queued = behind > idle;
+      w.start = std::max(idle, behind);
+      last = isKnown(w.stamp) ? w.stamp : -kNever;
+    }
+  }
+
+  void note(std::vector<Moment>& moments, double TimedWork::* which) const {
+    moments.clear();
+    if (streams_.size() < 2) return;
+    for (const TimedStream& s : streams_)
+      for (const TimedWork& w : s.works)
+        if (isKnown(w.stamp)) moments.emplace_back(w.*which, &s);
+    std::sort(moments.begin(), moments.end());
+  }
+
+  // How many of the other streams have work at a time.
+  unsigned busyAt(const TimedStream& self, double time) const {
+    unsigned count = 0;
+    for (const TimedStream& s : streams_) {
+      if (&s == &self) continue;
+      // The first work whose stamp is not before the time.
+      const auto at = std::lower_bound(s.works.begin(), s.works.end(), time,
+                                       [](const TimedWork& w, double t) { return w.stamp < t; });
+      count += at != s.works.end() ? at->start < time : s.nextStart < time;
+    }
+    return std::min(count, TimingConstants::kOthers - 1);
+  }
+
+  void findStarts(TimedStream& s, const std::vector<unsigned>& others) const {
+    unsigned lastOthers = s.lastOthers;
+    for (size_t i = 0; i < s.works.size(); ++i) {
+      TimedWork& w = s.works[i];
+      if (w.queued) {
+        w.start = std::max(w.start, w.before + c_.startAfterStamp[w.hasBefore ? 0 : lastOthers]);
+      } else if (!w.synchronous && !stamps_.empty()) {
+        const double alone = w.reached + c_.startAfterReturn + kLaterForEach * busyAt(s, w.reached);
+        const double other = lastOfOthers(stamps_, s, alone - kAboutToStart);
+        w.start = std::max({w.start, alone, other + c_.startAfterStamp[0] + kLaterBehindAnother});
+      }
+      lastOthers = others[i];
+    }
+  }
+
+  void findEnds(TimedStream& s, const std::vector<unsigned>& others) const {
+    for (size_t i = 0; i < s.works.size(); ++i) {
+      TimedWork& w = s.works[i];
+      if (!isKnown(w.stamp)) {
+        s.haveLast = false;
+        continue;
+      }
+      s.haveLast = true;
+      s.last = w.stamp;
+      s.lastOthers = others[i];
+      const bool more = (i + 1 < s.works.size() ? s.works[i + 1].reached : s.nextReached) < w.stamp;
+      double late = c_.endToStamp[others[i]];
+      if (!more) late *= kIdleShare[others[i]];
+      const double started = lastOfOthers(starts_, s, w.stamp + kBesideStart);
+      if (started >= w.stamp - kBesideStart) {
+        late += kWaitedBeside * c_.startAfterStamp[0];
+      } else if (!more && others[i] > 1 && started >= w.stamp - kBehindStart) {
+        late += (others[i] == 2 ? kWaitedBehindTwo : kWaitedBehindMore) * c_.startAfterStamp[0];
+      }
+      w.end = w.stamp - late;
+      w.start = std::min(w.start, w.end);
+    }
+  }
+
+  std::vector<TimedStream>& streams_;
+  const TimingConstants& c_;
+  std::vector<Moment> stamps_, starts_;  // sorted; empty where there is one stream only
+};
+
+}  // namespace
+
+void placeWork(std::vector<TimedStream>& streams, const TimingConstants& constants) {
+  Placement(streams, constants).run();
+}
+
+}  // namespace sonde::platform::nvidia
