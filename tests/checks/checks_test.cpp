@@ -62,7 +62,7 @@ TEST_F(Checks, AccessBehindAnAllocation) {
   // 30 words: the last two threads are beyond, within the page.
   const std::string text = run("  st.global.u32 [%a], %t;", 32, 120, 0);
   EXPECT_EQ(result_, CUDA_ERROR_ILLEGAL_ADDRESS);
-  EXPECT_TRUE(has(text, "a write of 4 bytes, 0 bytes beyond the end of an allocation of 120 bytes")) << text;
+  EXPECT_TRUE(has(text, "a write of 4 bytes, just beyond the end of an allocation of 120 bytes")) << text;
   EXPECT_TRUE(has(text, "thread (30,0,0)")) << text;
 }
 

@@ -23,7 +23,7 @@ TEST_F(SoftwareGpu, FidelityOfEachKernel) {
 TEST_F(SoftwareGpu, ChecksFindWhatIsAskedFor) {
   const Outcome memory = sonde({"run", "-q", "--no-report", "--memcheck", FAULTY});
   EXPECT_EQ(memory.status, 82);
-  EXPECT_THAT(memory.err, HasSubstr("0 bytes beyond the end of an allocation of 128 bytes"));
+  EXPECT_THAT(memory.err, HasSubstr("just beyond the end of an allocation of 128 bytes"));
   EXPECT_THAT(memory.err, HasSubstr("thread (31,0,0)"));
   EXPECT_THAT(memory.err, Not(HasSubstr("uninitialized")));
 

@@ -35,7 +35,8 @@ TEST(Faults, HostPointerIsAnIllegalAddress) {
   EXPECT_EQ(r.error, 700);
   EXPECT_EQ(r.fault.address, reinterpret_cast<uint64_t>(host.data()));
   EXPECT_EQ(r.fault.pos.line, 12u);
-  EXPECT_THAT(r.message, AllOf(HasSubstr("kernel 'k'"), HasSubstr("thread (0,0,0)"), HasSubstr("line 12")));
+  EXPECT_THAT(r.message, AllOf(HasSubstr("outside the GPU's memory"), HasSubstr("kernel 'k'"),
+                               HasSubstr("thread (0,0,0)"), HasSubstr("line 12")));
   for (uint32_t v : host) EXPECT_EQ(v, 7u);
 }
 

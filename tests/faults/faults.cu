@@ -7,7 +7,9 @@
 #include <cstdio>
 #include <cstring>
 
-__global__ void writesOutOfBounds(int* p) { p[threadIdx.x + (1ull << 36)] = 1; }
+__global__ void writesOutOfBounds(int* p, unsigned long long by) { p[threadIdx.x + by] = 1; }
+
+__global__ void reads(const int* from, int* to) { *to = from[1]; }
 
 __global__ void dividesByZero(int* p, int d) {
   p[0] = 7 / d;
@@ -57,7 +59,13 @@ int main(int, char** argv) {
     show(big == p ? cudaMemset(p, 0, 4) : cudaErrorUnknown);
     return 0;
   }
-  if (!std::strcmp(fault, "bounds")) writesOutOfBounds<<<1, 32>>>(p);
+  if (!std::strcmp(fault, "bounds")) writesOutOfBounds<<<1, 32>>>(p, 1ull << 36);
+  if (!std::strcmp(fault, "beyond")) writesOutOfBounds<<<1, 1>>>(p, 1026);
+  if (!std::strcmp(fault, "null")) reads<<<1, 1>>>(nullptr, p);
+  if (!std::strcmp(fault, "shape")) {
+    writesOutOfBounds<<<1, 2048>>>(p, 0);
+    show(cudaGetLastError());
+  }
   if (!std::strcmp(fault, "zero")) dividesByZero<<<1, 1>>>(p, 0);
   if (!std::strcmp(fault, "barrier")) neverEndsABarrier<<<1, 64>>>(p);
   show(cudaDeviceSynchronize());

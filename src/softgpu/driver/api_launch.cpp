@@ -2,7 +2,9 @@
 //
 // Kernel launches and occupancy.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <string>
 
 #include "platform/clock.h"
 #include "softgpu/driver/capture.h"
@@ -10,8 +12,10 @@
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/env.h"
 #include "softgpu/driver/launch.h"
+#include "softgpu/driver/message.h"
 #include "softgpu/driver/module.h"
 #include "softgpu/driver/tools.h"
+#include "softgpu/exec/fault_text.h"
 
 namespace sonde::softgpu::driver {
 namespace {
@@ -22,38 +26,72 @@ int64_t attribute(const Device& device, int id) {
   return value;
 }
 
-CUresult checkShape(const LaunchShape& shape, const Function& f, bool cooperative) {
+// `why` stays empty where the code says it all.
+CUresult checkShape(const LaunchShape& shape, const Function& f, std::string& why) {
   const Device& device = *f.module()->context()->device();
   const exec::KernelInfo& info = f.info();
+  const auto refuse = [&why](CUresult code, std::string text) {
+    why = std::move(text);
+    return code;
+  };
+  const auto text = [](uint64_t n) { return std::to_string(n); };
   const uint32_t grid[3] = {shape.grid.x, shape.grid.y, shape.grid.z};
   const uint32_t block[3] = {shape.block.x, shape.block.y, shape.block.z};
   for (int i = 0; i < 3; i++) {
-    if (grid[i] == 0 || block[i] == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (grid[i] > attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i)) return CUDA_ERROR_INVALID_VALUE;
-    if (block[i] > attribute(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i)) return CUDA_ERROR_INVALID_VALUE;
-    if (info.requiredBlock[0] && info.requiredBlock[i] != block[i]) return CUDA_ERROR_INVALID_VALUE;
+    const auto axis = [i] { return std::string(1, static_cast<char>('x' + i)); };
+    const auto within = [&](const char* what, uint32_t size, int most) {
+      if (size != 0 && size <= attribute(device, most + i)) return true;
+      why = std::string(what) + " is " + text(size) + " in " + axis() + ", the device allows 1 to " +
+            text(static_cast<uint64_t>(attribute(device, most + i)));
+      return false;
+    };
+    if (!within("the grid", grid[i], CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X) ||
+        !within("the block", block[i], CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X))
+      return CUDA_ERROR_INVALID_VALUE;
+    if (info.requiredBlock[0] && info.requiredBlock[i] != block[i])
+      return refuse(CUDA_ERROR_INVALID_VALUE, "the block is " + text(block[i]) + " in " + axis() +
+                                                  ", the kernel requires " + text(info.requiredBlock[i]));
   }
-  if (shape.block.count() > std::min(device.model.maxThreadsPerBlock, info.maxThreadsPerBlock))
-    return CUDA_ERROR_INVALID_VALUE;
+  const uint32_t most = std::min(device.model.maxThreadsPerBlock, info.maxThreadsPerBlock);
+  if (shape.block.count() > most)
+    return refuse(CUDA_ERROR_INVALID_VALUE, "a block of " + text(shape.block.count()) + " threads, " +
+                                                (most < device.model.maxThreadsPerBlock ? "the kernel" : "the device") +
+                                                " allows " + text(most));
   if (info.registersPerThread * shape.block.count() > device.model.registersPerBlock)
-    return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-  if (shape.dynamicShared > f.maxDynamicShared.load(std::memory_order_relaxed)) return CUDA_ERROR_INVALID_VALUE;
+    return refuse(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+                  "a block of " + text(shape.block.count()) + " threads with " + text(info.registersPerThread) +
+                      " registers each, a block has " + text(device.model.registersPerBlock));
+  const auto shared = static_cast<uint64_t>(f.maxDynamicShared.load(std::memory_order_relaxed));
+  if (shape.dynamicShared > shared)
+    return refuse(CUDA_ERROR_INVALID_VALUE, text(shape.dynamicShared) +
+                                                " bytes of dynamic shared memory, the kernel may have " + text(shared) +
+                                                " (cudaFuncAttributeMaxDynamicSharedMemorySize sets it)");
   if (shape.cluster.x) {
-    if (!attribute(device, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH)) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!attribute(device, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH))
+      return refuse(CUDA_ERROR_NOT_SUPPORTED, "this model of the device has no clusters");
     const uint64_t size = shape.cluster.count();
     if (size == 0 || size > (f.nonPortableCluster.load() ? 16u : 8u)) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     if (shape.grid.x % shape.cluster.x || shape.grid.y % shape.cluster.y || shape.grid.z % shape.cluster.z)
-      return CUDA_ERROR_INVALID_VALUE;
+      return refuse(CUDA_ERROR_INVALID_VALUE, "the grid is not a whole number of clusters");
   }
-  if (cooperative) {
+  if (shape.cooperative) {
     if (!attribute(device, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH)) return CUDA_ERROR_NOT_SUPPORTED;
     const uint64_t fit = uint64_t{exec::Engine::get().occupancy(f.module()->program(), f.index(),
                                                                 static_cast<uint32_t>(shape.block.count()),
                                                                 shape.dynamicShared, device.model)} *
                          (shape.sms ? shape.sms->size() : device.model.smCount);
-    if (shape.grid.count() > fit) return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+    if (shape.grid.count() > fit)
+      return refuse(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, "a cooperative grid of " + text(shape.grid.count()) +
+                                                                 " blocks, " + text(fit) + " are resident at once");
   }
   return CUDA_SUCCESS;
+}
+
+// Once a process: programs that look for the shape that fits ask often.
+void sayRefused(const Function& f, const std::string& why) {
+  static std::atomic<bool> said{false};
+  if (!why.empty() && !said.exchange(true))
+    say("a launch of '" + exec::shownName(f.info().name) + "' was refused: " + why);
 }
 
 }  // namespace
@@ -86,7 +124,8 @@ CUresult packParams(const exec::KernelInfo& info, void** kernelParams, void** ex
 }
 
 CUresult checkLaunchShape(const Function& function, const LaunchShape& shape) {
-  return checkShape(shape, function, shape.cooperative);
+  std::string why;
+  return checkShape(shape, function, why);
 }
 
 CUresult prepareLaunch(Function& function, LaunchShape& shape) {
@@ -101,7 +140,11 @@ CUresult prepareLaunch(Function& function, LaunchShape& shape) {
     auto dimension = [](const std::atomic<int>& v) { return static_cast<uint32_t>(std::max(1, v.load())); };
     shape.cluster = {dimension(function.clusterX), dimension(function.clusterY), dimension(function.clusterZ)};
   }
-  if (const CUresult e = checkShape(shape, function, shape.cooperative)) return e;
+  std::string why;
+  if (const CUresult e = checkShape(shape, function, why)) {
+    sayRefused(function, why);
+    return e;
+  }
   const Context& context = *function.module()->context();
   return function.load(static_cast<exec::CountLevel>(context.countLevel.load(std::memory_order_relaxed)));
 }

@@ -296,7 +296,7 @@ CUresult loadLibrary(CUlibrary* out, const void* image, size_t bytes, JitOptions
     result = makeProgram(loaded.texts, device->model, logs, program);
   jit.deliver(logs);
   if (result) {
-    say("library refused: " + logs.error.substr(0, logs.error.find('\n')));
+    say("library refused: " + logs.shown());
     return result;
   }
   auto library = make<Library>(std::move(loaded.texts), std::move(program));

@@ -10,6 +10,7 @@
 #include "softgpu/driver/managed.h"
 #include "softgpu/driver/message.h"
 #include "softgpu/driver/tools.h"
+#include "softgpu/exec/fault_text.h"
 #include "softgpu/memory/allocator.h"
 #include "softgpu/memory/managed/managed_memory.h"
 
@@ -54,7 +55,7 @@ CUresult Function::load(exec::CountLevel level, bool sourceLevel, uint32_t corre
   const exec::CompileInfo compiled = exec::Engine::get().compile(module_->program(), index_, level, sourceLevel);
   Context& context = *module_->context();
   if (compiled.error) {
-    say("kernel " + info().name + ": " + compiled.message);
+    say("kernel '" + exec::shownName(info().name) + "'" + ": " + compiled.message);
     return static_cast<CUresult>(compiled.error);
   }
   const uint8_t before = loaded_.fetch_or(bit, std::memory_order_acq_rel);
@@ -228,6 +229,31 @@ void Module::release() {
   allocations_.clear();
 }
 
+namespace {
+
+// The program's own line, as the PTX inside of a binary is nothing that a user has at hand.
+std::string quoteLine(std::string_view text, ptx::SourcePos pos) {
+  constexpr size_t kLongest = 160;
+  for (uint32_t line = 1; line < pos.line; ++line) {
+    const size_t end = text.find('\n');
+    if (end == std::string_view::npos) return {};
+    text.remove_prefix(end + 1);
+  }
+  text = text.substr(0, text.find_first_of("\r\n"));
+  if (text.size() > kLongest || pos.column == 0 || pos.column > text.size() + 1) return {};
+  std::string mark;
+  for (const char c : text.substr(0, pos.column - 1)) mark += c == '\t' ? '\t' : ' ';
+  return "  " + std::string(text) + "\n  " + mark + "^";
+}
+
+}  // namespace
+
+std::string JitLogs::shown() const {
+  const size_t end = error.find('\n');
+  if (error.empty()) return "no reason given";
+  return error.substr(0, end) + (quoted.empty() ? "" : "\n" + quoted);
+}
+
 CUresult makeProgram(const std::vector<std::string>& texts, const model::DeviceModel& device, JitLogs& logs,
                      std::shared_ptr<exec::Program>& out) {
   const std::vector<std::string_view> views(texts.begin(), texts.end());
@@ -237,6 +263,8 @@ CUresult makeProgram(const std::vector<std::string>& texts, const model::DeviceM
     std::string line = "ptx";
     if (d.pos.line) line += " line " + std::to_string(d.pos.line) + ", column " + std::to_string(d.pos.column);
     line += std::string(warning ? "; warning: " : "; error: ") + d.message + "\n";
+    if (!warning && logs.error.empty() && d.pos.line && loaded.text < texts.size())
+      logs.quoted = quoteLine(texts[loaded.text], d.pos);
     (warning ? logs.info : logs.error) += line;
   }
   switch (loaded.error) {
@@ -255,8 +283,7 @@ CUresult makeProgram(const std::vector<std::string>& texts, const model::DeviceM
 CUresult loadModuleTexts(Context& context, std::vector<std::string> texts, JitLogs& logs, Ref<Module>& out) {
   std::shared_ptr<exec::Program> program;
   if (const CUresult e = makeProgram(texts, context.device()->model, logs, program)) {
-    say("module refused: " +
-        (logs.error.empty() ? std::string("no reason given") : logs.error.substr(0, logs.error.find('\n'))));
+    say("module refused: " + logs.shown());
     return e;
   }
   std::string image = std::move(texts.front());

@@ -97,6 +97,9 @@ class Module final : public Object {
 // The text that JIT options ask for.
 struct JitLogs {
   std::string info, error;
+  std::string quoted;  // the line of PTX that the first error is about, with a mark below it
+  // For the user on stderr: the first error, and the quoted line.
+  std::string shown() const;
 };
 
 // Loads an image into a context. On failure `logs.error` says why.

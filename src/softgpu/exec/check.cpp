@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "softgpu/exec/cta.h"
+#include "softgpu/exec/fault_text.h"
 #include "softgpu/exec/faults.h"
 #include "softgpu/exec/helpers.h"
 #include "softgpu/exec/program_impl.h"
@@ -57,8 +58,8 @@ std::string threadName(const WarpState& warp, uint32_t linear) {
 
 std::string blockName(const WarpState& warp) {
   const GridRun& grid = *warp.cta->grid;
-  return fmt::format("kernel '{}', block ({},{},{})", grid.program->kernels()[grid.request->kernel].name, warp.ctaid[0],
-                     warp.ctaid[1], warp.ctaid[2]);
+  return fmt::format("kernel '{}', block ({},{},{})", shownName(grid.program->kernels()[grid.request->kernel].name),
+                     warp.ctaid[0], warp.ctaid[1], warp.ctaid[2]);
 }
 
 void tell(const std::string& text) { std::fprintf(stderr, "sonde: %s\n", text.c_str()); }
@@ -101,18 +102,6 @@ bool isWritten(const Allocation& a, uint64_t address, uint64_t bytes) {
 
 // --- global memory ---
 
-// The allocation before an address that lies in none: whose end was missed?
-std::string missed(uint64_t address, uint64_t bytes) {
-  const auto& window = memory::AddressSpace::get().global;
-  for (uint64_t back = 1; back <= 65536 && address >= window.base + back; back += back < 4096 ? 1 : 4096) {
-    const auto a = Allocator::get().find(address - back);
-    if (a)
-      return fmt::format("{} bytes beyond the end of an allocation of {} bytes at 0x{:x}", address - a->end(), a->bytes,
-                         a->address);
-  }
-  return fmt::format("{} bytes where no allocation is", bytes);
-}
-
 void checkGlobal(WarpState* w, const uint64_t* addresses, uint32_t mask, CheckedAccess kind, uint32_t bytes) {
   std::optional<Allocation> a;
   for (uint32_t m = mask; m; m &= m - 1) {
@@ -131,7 +120,7 @@ void checkGlobal(WarpState* w, const uint64_t* addresses, uint32_t mask, Checked
                                                        : "an atomic operation on",
                         bytes,
                         a ? fmt::format("across the end of an allocation of {} bytes at 0x{:x}", a->bytes, a->address)
-                          : missed(address, bytes));
+                          : whereIs(address));
         recordFault(*w->cta->grid, *w, kErrorIllegalAddress, 1u << l, address, text.c_str());
       }
       leaveWarp(w);  // a jump: nothing here may own anything any more

@@ -64,6 +64,7 @@ class Program {
     std::shared_ptr<Program> program;  // null on error
     LoadError error = LoadError::none;
     std::vector<ptx::Diagnostic> diagnostics;
+    size_t text = 0;  // which of the texts the last ones are about
   };
   // Several texts are linked: symbols are merged as a linker would.
   static LoadResult load(std::span<const std::string_view> ptxTexts, const model::DeviceModel& device);

@@ -31,7 +31,7 @@ thread_local std::jmp_buf* guarded = nullptr;
   Cta* cta = currentCta;
   uint64_t address = faultAddress;
   if (address >= deviceBegin && address < spaceEnd) address -= deviceBegin - spaceBegin;
-  raiseFault(cta->running, kErrorIllegalAddress, 0, address, faultWrite ? "a write to" : "a read of");
+  raiseFault(cta->running, kErrorIllegalAddress, 0, address, faultWrite ? kWriteTo : kReadOf);
 }
 
 // A handler that came after this one and calls it for what it does not know

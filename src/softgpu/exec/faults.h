@@ -19,6 +19,10 @@ inline constexpr int32_t kErrorMisalignedAddress = 716;
 inline constexpr int32_t kErrorInvalidPc = 718;
 inline constexpr int32_t kErrorLaunchFailed = 719;
 
+// What was done at an address that has no memory, for raiseFault.
+inline constexpr char kWriteTo[] = "a write to";
+inline constexpr char kReadOf[] = "a read of";
+
 // Managed memory: called in the signal handler when an access in the address
 // space (host view or device view) faults; true: the page is there now, try
 // again. `address` is the faulting one, `pc` the instruction's, `device` the

@@ -76,7 +76,7 @@ SONDE_DEVICE_CODE void* resolveLane(WarpState* w, uint32_t space, uint64_t addre
     raiseFault(w, kErrorIllegalAddress, only, address & 0xffffffff,
                write ? "a write beyond the shared memory of a block of the cluster, to shared::cluster address"
                      : "a read beyond the shared memory of a block of the cluster, of shared::cluster address");
-  raiseFault(w, kErrorIllegalAddress, only, address, write ? "a write to" : "a read of");
+  raiseFault(w, kErrorIllegalAddress, only, address, write ? kWriteTo : kReadOf);
 }
 
 namespace {

@@ -13,6 +13,7 @@
 #include "ptx/link.h"
 #include "ptx/parser.h"
 #include "softgpu/exec/cta.h"
+#include "softgpu/exec/fault_text.h"
 #include "softgpu/exec/faults.h"
 #include "softgpu/exec/fidelity.h"
 #include "softgpu/exec/helpers.h"
@@ -56,6 +57,7 @@ Program::LoadResult Program::load(std::span<const std::string_view> texts, const
   uint64_t bytes = 0;
   for (size_t i = 0; i < texts.size(); ++i) {
     bytes += texts[i].size();
+    result.text = i;
     ptx::ParseResult parsed = ptx::parse(texts[i]);
     for (auto& d : parsed.diagnostics) result.diagnostics.push_back(d);
     if (!parsed.ok()) {
@@ -278,15 +280,22 @@ void recordFault(GridRun& grid, const WarpState& warp, int32_t error, uint32_t l
     fault.thread[static_cast<size_t>(i)] = static_cast<uint32_t>(warp.tid[i][lane]);
   }
   grid.program->locate(warp.position, fault);
-  std::string where = fmt::format("kernel '{}', block ({},{},{}), {} ({},{},{}), PTX line {}",
-                                  grid.program->kernels()[grid.request->kernel].name, fault.block[0], fault.block[1],
-                                  fault.block[2], lanes ? "thread" : "the warp of thread", fault.thread[0],
-                                  fault.thread[1], fault.thread[2], fault.pos.line);
-  if (!fault.file.empty()) where += fmt::format(" ({}:{})", fault.file, fault.fileLine);
+  const std::string& kernel = grid.program->kernels()[grid.request->kernel].name;
+  std::string where =
+      fmt::format("kernel '{}', block ({},{},{}), {} ({},{},{}), PTX line {}", shownName(kernel), fault.block[0],
+                  fault.block[1], fault.block[2], lanes ? "thread" : "the warp of thread", fault.thread[0],
+                  fault.thread[1], fault.thread[2], fault.pos.line);
+  if (!fault.file.empty())
+    where += fmt::format(" ({}:{})", fault.file, fault.fileLine);
+  else if (kernel.starts_with("_Z"))
+    where += " (compile with -lineinfo to see the source's)";
   const bool hasAddress = error == kErrorIllegalAddress || error == kErrorMisalignedAddress || error == kErrorInvalidPc;
+  // The other kinds say themselves what is wrong with the address.
+  const bool unmapped = error == kErrorIllegalAddress && (what == kWriteTo || what == kReadOf);
   grid.outcome.error = error;
   grid.outcome.message =
-      hasAddress ? fmt::format("{} 0x{:x}: {}", what, address, where) : fmt::format("{}: {}", what, where);
+      hasAddress ? fmt::format("{} 0x{:x}{}: {}", what, address, unmapped ? ", " + whereIs(address) : "", where)
+                 : fmt::format("{}: {}", what, where);
   grid.outcome.fault = std::move(fault);
 }
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "platform/clock.h"
+#include "softgpu/exec/fault_text.h"
 #include "softgpu/exec/faults.h"
 #include "softgpu/exec/program_impl.h"
 
@@ -55,7 +56,7 @@ void IdleWatch::idle(GridRun& grid, const Cta& cta) {
       stderr,
       "sonde: kernel '%s': for %d s nothing has happened but waiting in loops: block (%u,%u,%u),%s. Unless the "
       "host or another stream writes what they read, it never ends; SONDE_KERNEL_TIMEOUT=SECONDS ends it.\n",
-      grid.program->kernels()[grid.request->kernel].name.c_str(), static_cast<int>(kIdleHintNs / 1000000000),
+      shownName(grid.program->kernels()[grid.request->kernel].name).c_str(), static_cast<int>(kIdleHintNs / 1000000000),
       s.ctaid[0], s.ctaid[1], s.ctaid[2], text.c_str());
 }
 
