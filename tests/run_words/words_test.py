@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 SOURCE = None
-TOOLS = "bash env awk sed dirname readlink mktemp tail rm mkdir mv nproc df cat grep head basename ls true".split()
+TOOLS = "bash env awk sed dirname readlink mktemp tail rm mkdir mv nproc df cat grep head basename ls true chmod".split()
 
 STAND_INS = {
     # What is installed: the lines of $STATE/installed.
@@ -41,7 +41,11 @@ AS_ROOT=1 exec "$@"
 case $1 in
   --preset) mkdir -p "build/$2"; : >"build/$2/build.ninja"; echo "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" >"build/$2/CMakeCache.txt" ;;
   --build) [ ! -e "$STATE/build-fails" ] ;;
-  --install) mkdir -p "$4/bin"; : >"$4/bin/sonde"; : >build/product/install_manifest.txt ;;
+  --install) mkdir -p "$4/bin"; : >"$4/bin/sonde"; : >build/product/install_manifest.txt
+    [ ! -e "$STATE/demo" ] || for p in sonde sondecc; do
+      echo '#!/usr/bin/env bash' >"$4/bin/$p"; echo 'echo "dist/bin/${0##*/} $*" >>"$STATE/log"; [ ! -e "$STATE/program-fails" ]' >>"$4/bin/$p"
+      chmod +x "$4/bin/$p"
+    done ;;
 esac
 """,
 }
@@ -213,6 +217,22 @@ class Words(unittest.TestCase):
         self.assertIn("docs/BUILDING.md", errors)
 
     # Words and their arguments.
+
+    def test_demo_shows_the_commands_that_it_runs(self):
+        self.everything_installed()
+        self.write("demo", "")  # cmake's stand-in installs programs that write down how they were called
+        code, _, errors = self.run_word("demo")
+        self.assertEqual(code, 0, errors)
+        called = self.read("log").splitlines()
+        shown = [line[2:] for line in errors.splitlines() if line.startswith("$ ")]
+        self.assertGreaterEqual(len(shown), 11)  # five programs compiled and profiled, one with counters
+        self.assertEqual(shown, [line for line in called if line.startswith("dist/")])
+
+    def test_demo_names_the_program_that_failed(self):
+        self.everything_installed()
+        self.write("demo", "")
+        self.write("program-fails", "")
+        self.assertIn("could not compile examples/matmul.cu", self.refused("demo"))
 
     def everything_installed(self):
         self.write("installed", "".join(p + "\n" for p in PACKAGES + LLVM))

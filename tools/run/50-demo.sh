@@ -4,20 +4,30 @@
 
 demo_programs="matmul reduction streams_overlap histogram conjugate_gradient"
 
+# Shows a command as one can type it, and runs it.
+show_and_run() {
+  say "\$ $*"
+  "$@"
+}
+
 word_demo() {
   no_arguments demo "$@"
   word_build
-  mkdir -p out
-  local p src
+  mkdir -p out || die "cannot write to $PWD/out"
+  local p
   for p in $demo_programs; do
-    src=examples/$p.cu
-    [ -f "$src" ] || continue
     say ""
-    say "== $p: sondecc $src -o out/$p && sonde run ./out/$p"
-    dist/bin/sondecc -O3 "$src" -o "out/$p" || die "sondecc could not compile $src"
-    dist/bin/sonde run -f -o "out/$p.pftrace" --export perfetto -- "./out/$p" || die "$p failed under sonde"
+    say "== $p"
+    show_and_run dist/bin/sondecc -O3 "examples/$p.cu" -o "out/$p" || die "sondecc could not compile examples/$p.cu"
+    show_and_run dist/bin/sonde run -f -o "out/$p.pftrace" "out/$p" || die "$p failed under sonde"
   done
   say ""
-  say "Traces: out/*.pftrace. Open one at https://ui.perfetto.dev (\"Open trace file\"; it stays on your machine),"
-  say "or list every kernel launch here:  dist/bin/sonde run --print-gpu-trace ./out/matmul"
+  say "== counters of matmul's kernel, exact and the same on every run"
+  show_and_run dist/bin/sonde run -e warps_launched,inst_executed,divergent_branch -m gld_efficiency,branch_efficiency out/matmul ||
+    die "matmul failed under sonde"
+  say ""
+  say "Traces: $PWD/out/*.pftrace. Open https://ui.perfetto.dev in a browser, choose \"Open trace file\" (it stays on your"
+  say "machine): a row for each device, context, stream and thread, and arrows from a launch to its kernel."
+  say "Next: dist/bin/sonde run --print-gpu-trace out/matmul   every kernel and copy in order"
+  say "      dist/bin/sonde run --help                         all that it can do; README.md: programs of your own"
 }
