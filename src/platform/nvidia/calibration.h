@@ -21,4 +21,16 @@ void recalibrate(Context& context);
 
 const TimingConstants& timingOf(uint32_t device);
 
+// The kernel behind StampRing; nullptr: it cannot be had.
+CUfunction stampKernel(Context& context);
+
+// In a graph: from a stamp to the start of the work behind it, and from the end
+// of work to the stamp behind it, ns. Defaults: an H200.
+struct StampDelays {
+  double start = 1400, end = 1400;
+  bool measured = false;
+};
+// Measured when a context is asked for the first time.
+StampDelays stampDelays(Context& context);
+
 }  // namespace sonde::platform::nvidia

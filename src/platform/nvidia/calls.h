@@ -73,6 +73,12 @@ namespace sonde::platform::nvidia {
   X(cuGraphChildGraphNodeGetGraph)     \
   X(cuGraphMemAllocNodeGetParams)      \
   X(cuGraphAddEventRecordNode)         \
+  X(cuGraphAddKernelNode)              \
+  X(cuGraphDestroyNode)                \
+  X(cuGraphCreate)                     \
+  X(cuGraphInstantiateWithFlags)       \
+  X(cuGraphLaunch)                     \
+  X(cuGraphExecDestroy)                \
   X(cuGraphAddDependencies)            \
   X(cuGraphRemoveDependencies)         \
   X(cuGraphExecEventRecordNodeSetEvent)

@@ -15,6 +15,7 @@ namespace {
 struct Graph {
   uint32_t id = 0, nodes = 0;
   std::vector<CUgraphNode> known;
+  std::vector<CUgraph> parts;
 };
 
 struct Ids {
@@ -22,6 +23,8 @@ struct Ids {
   std::unordered_map<CUgraph, Graph> graphs;
   std::unordered_map<CUgraphExec, uint32_t> execs;
   std::unordered_map<CUgraphNode, uint64_t> nodes;
+  std::unordered_map<CUgraph, CUgraph> wholes;  // of bodies of conditional nodes
+  std::unordered_map<CUgraphNode, std::vector<CUgraph>> bodies;
   uint32_t last = 0, strays = 0;
 };
 Ids& ids() {
@@ -30,6 +33,7 @@ Ids& ids() {
 }
 
 Graph& graphOf(Ids& all, CUgraph handle) {
+  if (const auto at = all.wholes.find(handle); at != all.wholes.end()) handle = at->second;
   Graph& graph = all.graphs[handle];
   if (graph.id == 0) graph.id = ++all.last;
   return graph;
@@ -104,14 +108,40 @@ void forgetGraph(CUgraph handle) {
   std::lock_guard lock(all.mutex);
   const auto at = all.graphs.find(handle);
   if (at == all.graphs.end()) return;
-  for (CUgraphNode node : at->second.known) all.nodes.erase(node);
+  for (CUgraphNode node : at->second.known) {
+    all.nodes.erase(node);
+    all.bodies.erase(node);
+  }
+  for (CUgraph part : at->second.parts) all.wholes.erase(part);
   all.graphs.erase(at);
+}
+
+void noteBodies(CUgraph graph, CUgraphNode node, const CUgraph* bodies, size_t count) {
+  Ids& all = ids();
+  std::lock_guard lock(all.mutex);
+  const auto at = all.wholes.find(graph);
+  const CUgraph whole = at != all.wholes.end() ? at->second : graph;
+  Graph& known = graphOf(all, whole);
+  note(all, known, node);
+  all.bodies[node].assign(bodies, bodies + count);
+  for (size_t i = 0; i < count; ++i) {
+    all.wholes[bodies[i]] = whole;
+    known.parts.push_back(bodies[i]);
+  }
+}
+
+std::vector<CUgraph> bodiesOf(CUgraphNode node) {
+  Ids& all = ids();
+  std::lock_guard lock(all.mutex);
+  const auto at = all.bodies.find(node);
+  return at != all.bodies.end() ? at->second : std::vector<CUgraph>();
 }
 
 void forgetGraphNode(CUgraphNode node) {
   Ids& all = ids();
   std::lock_guard lock(all.mutex);
   all.nodes.erase(node);
+  all.bodies.erase(node);
 }
 
 void forgetGraphExec(CUgraphExec exec) {

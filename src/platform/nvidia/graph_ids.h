@@ -28,6 +28,12 @@ void forgetGraphExec(CUgraphExec exec);
 // `numberedIn`.
 std::vector<CUgraphNode> nodesOf(CUgraph graph, CUgraph numberedIn = nullptr);
 
+// The bodies of a conditional node: graphs of the driver's, part of the one that
+// the node is in. Their nodes are numbered with that one's.
+void noteBodies(CUgraph graph, CUgraphNode node, const CUgraph* bodies, size_t count);
+// Empty: not a conditional node, or one made before anybody looked.
+std::vector<CUgraph> bodiesOf(CUgraphNode node);
+
 // For the listener; nothing unless it is interested in resources.
 void tellGraph(uint32_t event, CUgraph graph, CUgraph original);
 void tellGraphNode(uint32_t event, CUgraph graph, CUgraphNode node, CUgraphNode original);

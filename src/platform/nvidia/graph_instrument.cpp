@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Adds event nodes to a copy of a graph.
+// Adds event nodes to a copy of a graph, or stamps to the graph itself.
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -18,12 +18,22 @@ constexpr size_t kMostNodes = 20000;
 
 class Instrument {
  public:
-  // `events` nullptr: only what the nodes are.
-  Instrument(CUgraph copy, CUgraph whole, TracedGraph& graph, EventSet* events, std::string* why)
-      : copy_(copy), whole_(whole), graph_(graph), events_(events), why_(why), first_(graph.nodes.size()) {}
-  bool run() { return read() && describe() && (events_ == nullptr || addEvents()) && doChildren(); }
+  // `events` and `changes` nullptr: only what the nodes are.
+  Instrument(CUgraph copy, CUgraph whole, TracedGraph& graph, EventSet* events, GraphChanges* changes, std::string* why)
+      : copy_(copy),
+        whole_(whole),
+        graph_(graph),
+        events_(events),
+        changes_(changes),
+        why_(why),
+        first_(graph.nodes.size()) {}
+  bool run(bool inBody = false) {
+    inBody_ = inBody;
+    return read() && describe() && (!marks() || addMarks()) && doChildren() && doBodies();
+  }
 
  private:
+  bool marks() const { return events_ != nullptr || changes_ != nullptr; }
   bool no(const char* why) {
     *why_ = why;
     return false;
@@ -31,7 +41,7 @@ class Instrument {
 
   bool read() {
     nodes_ = nodesOf(copy_, whole_);
-    if (events_ == nullptr) return true;
+    if (!marks()) return true;
     if (graph_.nodes.size() + nodes_.size() > kMostNodes) return no("it has too many nodes");
     size_t count = 0;
     if (!own.cuGraphGetEdges || own.cuGraphGetEdges(copy_, nullptr, nullptr, nullptr, &count) != CUDA_SUCCESS)
@@ -61,7 +71,7 @@ class Instrument {
   }
 
   bool describe() {
-    if (events_ == nullptr) noteAllocations();
+    if (!marks()) noteAllocations();
     for (CUgraphNode node : nodes_) {
       CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
       if (own.cuGraphNodeGetType(node, &type) != CUDA_SUCCESS) return no("the driver does not tell a node's type");
@@ -76,7 +86,7 @@ class Instrument {
           describeKernelNode(p, traced);
           if (own.cuGraphKernelNodeGetAttribute) {
             CUkernelNodeAttrValue value{};
-            if (events_ != nullptr &&
+            if (marks() &&
                 own.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value) ==
                     CUDA_SUCCESS &&
                 value.deviceUpdatableKernelNode.deviceUpdatable != 0)
@@ -126,13 +136,21 @@ class Instrument {
         }
         case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
         case CU_GRAPH_NODE_TYPE_MEM_FREE:
-          if (events_ == nullptr) continue;
+          if (!marks()) continue;
           return no("it allocates memory");
+        case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+          if (events_ != nullptr) return no("it has conditional nodes");
+          if (changes_ == nullptr) continue;  // how often the body of a condition runs is the device's affair
+          bodies_.push_back(bodiesOf(node));
+          if (bodies_.back().empty())
+            debug("the bodies of a conditional node are not recorded: it was made before anybody looked");
+          continue;
         default:
-          if (events_ == nullptr) continue;  // how often the body of a condition runs is the device's affair
-          return no("it has nodes of a kind that cannot be copied");
+          if (!marks()) continue;
+          return no("it has nodes of an unknown kind");
       }
       traced.endEvent = 0;
+      traced.inBody = inBody_;
       place_[node] = graph_.nodes.size();
       graph_.nodes.push_back(std::move(traced));
     }
@@ -142,19 +160,33 @@ class Instrument {
   bool doChildren() {
     for (TracedChild child : children_) {
       child.first = graph_.nodes.size();
-      child.firstEvent = graph_.eventNodes.size();
+      child.firstEvent = marksSoFar();
       const size_t at = graph_.children.size();
       graph_.children.push_back(child);
-      if (!Instrument(child.graph, whole_, graph_, events_, why_).run()) return false;
+      if (!Instrument(child.graph, whole_, graph_, events_, changes_, why_).run(inBody_)) return false;
       graph_.children[at].count = graph_.nodes.size() - child.first;
-      graph_.children[at].eventCount = graph_.eventNodes.size() - child.firstEvent;
+      graph_.children[at].eventCount = marksSoFar() - child.firstEvent;
     }
     return true;
   }
 
-  // Index of the new event; ~0: failed.
-  uint32_t addEvent(const std::vector<CUgraphNode>& behind, CUgraphNode* made) {
-    const size_t index = graph_.eventNodes.size();
+  bool doBodies() {
+    for (const std::vector<CUgraph>& bodies : bodies_)
+      for (CUgraph body : bodies)
+        if (!Instrument(body, whole_, graph_, events_, changes_, why_).run(true)) return false;
+    return true;
+  }
+
+  size_t marksSoFar() const { return changes_ != nullptr ? graph_.stamps : graph_.eventNodes.size(); }
+
+  // Index of the new event or stamp; ~0: failed.
+  uint32_t addMark(const std::vector<CUgraphNode>& behind, CUgraphNode* made) {
+    const size_t index = marksSoFar();
+    if (changes_ != nullptr) {
+      if (!addStampNode(*graph_.ring, copy_, behind, static_cast<uint32_t>(index), made)) return ~0u;
+      changes_->added.push_back(*made);
+      return graph_.stamps++;
+    }
     if (events_->events.size() == index) {
       const CUevent event = graph_.context->takeEvent();
       if (event == nullptr) return ~0u;
@@ -171,11 +203,14 @@ class Instrument {
     return own.cuGraphAddDependencies(copy_, &from, &to, nullptr, 1) == CUDA_SUCCESS;
   }
 
-  bool addEvents() {
+  bool addMarks() {
     if (!own.cuGraphAddEventRecordNode || !own.cuGraphAddDependencies || !own.cuGraphRemoveDependencies ||
-        !own.cuGraphExecEventRecordNodeSetEvent)
+        !own.cuGraphExecEventRecordNodeSetEvent || !own.cuGraphDestroyNode)
       return no("the driver has no event nodes");
-    if (graph_.nodes.size() == first_) return true;  // no kernel, copy or set: only child graphs may have some
+    // Every launch of a graph with stamps begins with the first of them.
+    const bool outermost = changes_ != nullptr && !inBody_ && graph_.stamps == 0;
+    // No kernel, copy or set: only graphs within it may have some.
+    if (graph_.nodes.size() == first_ && !outermost) return true;
     static const char* const kFailed = "the driver does not take event nodes";
     // What starts first starts behind one event.
     uint32_t root = ~0u;
@@ -184,14 +219,14 @@ class Instrument {
     for (CUgraphNode node : nodes_) {
       if (before_.count(node) != 0) continue;
       ++roots;
-      if (rootNode == nullptr && (root = addEvent({}, &rootNode)) == ~0u) return no(kFailed);
+      if (rootNode == nullptr && (root = addMark({}, &rootNode)) == ~0u) return no(kFailed);
       if (!depend(rootNode, node)) return no(kFailed);
     }
     if (roots > 1) graph_.oneLine = false;
     for (size_t i = first_; i < graph_.nodes.size(); ++i) {
       TracedNode& traced = graph_.nodes[i];
       CUgraphNode made = nullptr;
-      traced.endEvent = addEvent({traced.handle}, &made);
+      traced.endEvent = addMark({traced.handle}, &made);
       if (traced.endEvent == ~0u) return no(kFailed);
       // Its successors wait for the event instead.
       const auto next = after_.find(traced.handle);
@@ -200,8 +235,9 @@ class Instrument {
       for (CUgraphNode to : next->second) {
         // A programmatic dependency becomes a full one: stricter, and the start is known.
         const CUgraphEdgeData& data = edges_[{traced.handle, to}];
-        if (own.cuGraphRemoveDependencies(copy_, &traced.handle, &to, &data, 1) != CUDA_SUCCESS || !depend(made, to))
-          return no(kFailed);
+        if (own.cuGraphRemoveDependencies(copy_, &traced.handle, &to, &data, 1) != CUDA_SUCCESS) return no(kFailed);
+        if (changes_ != nullptr) changes_->removed.push_back({copy_, traced.handle, to, data});
+        if (!depend(made, to)) return no(kFailed);
       }
     }
     for (size_t i = first_; i < graph_.nodes.size(); ++i) {
@@ -223,7 +259,7 @@ class Instrument {
       if (untimed.empty()) continue;
       // Something that has no end of its own: an event says when it is over.
       CUgraphNode made = nullptr;
-      const uint32_t event = addEvent(untimed, &made);
+      const uint32_t event = addMark(untimed, &made);
       if (event == ~0u || !depend(made, traced.handle)) return no(kFailed);
       traced.startEvents.push_back(event);
     }
@@ -233,9 +269,12 @@ class Instrument {
   CUgraph copy_, whole_;  // whole_: of which it is a child graph, or itself
   TracedGraph& graph_;
   EventSet* events_;
+  GraphChanges* changes_;
   std::string* why_;
-  const size_t first_;  // of this graph's own nodes in graph_.nodes; child graphs' come after them
+  bool inBody_ = false;  // of a conditional node
+  const size_t first_;   // of this graph's own nodes in graph_.nodes; child graphs' come after them
   std::vector<TracedChild> children_;
+  std::vector<std::vector<CUgraph>> bodies_;  // of each conditional node
   std::vector<CUgraphNode> nodes_, from_, to_;
   std::unordered_map<CUgraphNode, std::vector<CUgraphNode>> before_, after_;
   std::map<std::pair<CUgraphNode, CUgraphNode>, CUgraphEdgeData> edges_;
@@ -245,14 +284,44 @@ class Instrument {
 }  // namespace
 
 bool instrumentGraph(CUgraph copy, TracedGraph& graph, EventSet& events, std::string* why) {
-  if (!Instrument(copy, copy, graph, &events, why).run()) return false;
+  if (!Instrument(copy, copy, graph, &events, nullptr, why).run()) return false;
   if (graph.nodes.empty()) *why = "it has no kernel, copy or set";
   return !graph.nodes.empty();
 }
 
+bool hasConditions(CUgraph graph) {
+  for (CUgraphNode node : nodesOf(graph)) {
+    CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+    CUgraph child = nullptr;
+    if (own.cuGraphNodeGetType(node, &type) != CUDA_SUCCESS) continue;
+    if (type == CU_GRAPH_NODE_TYPE_CONDITIONAL) return true;
+    if (type == CU_GRAPH_NODE_TYPE_GRAPH && own.cuGraphChildGraphNodeGetGraph &&
+        own.cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS && hasConditions(child))
+      return true;
+  }
+  return false;
+}
+
+bool stampGraph(CUgraph original, TracedGraph& graph, GraphChanges& changes, std::string* why, uint32_t firstStamp) {
+  graph.stamps = firstStamp;
+  if (!Instrument(original, original, graph, nullptr, &changes, why).run()) return false;
+  if (graph.nodes.empty()) *why = "it has no kernel, copy or set";
+  return !graph.nodes.empty();
+}
+
+void GraphChanges::undo() {
+  bool good = true;
+  for (CUgraphNode node : added) good = own.cuGraphDestroyNode(node) == CUDA_SUCCESS && good;
+  for (const Edge& e : removed)
+    good = own.cuGraphAddDependencies(e.graph, &e.from, &e.to, &e.data, 1) == CUDA_SUCCESS && good;
+  if (!good) debug("a graph could not be put back as it was");
+  added.clear();
+  removed.clear();
+}
+
 void describeGraph(CUgraph original, TracedGraph& graph) {
   std::string why;
-  if (!Instrument(original, original, graph, nullptr, &why).run())
+  if (!Instrument(original, original, graph, nullptr, nullptr, &why).run())
     debug("some nodes of a graph are not recorded: %s", why.c_str());
 }
 

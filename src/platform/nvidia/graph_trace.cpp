@@ -8,6 +8,7 @@
 #include <shared_mutex>
 #include <unordered_map>
 
+#include "platform/nvidia/calibration.h"
 #include "platform/nvidia/calls.h"
 #include "platform/nvidia/graph_ids.h"
 #include "platform/nvidia/hooks.h"
@@ -159,6 +160,22 @@ void remember(CUgraphExec exec, std::shared_ptr<TracedGraph> graph) {
   t.count.store(t.graphs.size(), std::memory_order_release);
 }
 
+// With stamps in the application's graph for as long as this takes.
+int32_t instantiateStamped(CUgraph original, TracedGraph& graph, FunctionRef<int32_t()> run, std::string* why) {
+  int32_t result = CUDA_ERROR_UNKNOWN;
+  GraphChanges changes;
+  stampDelays(*graph.context);  // measured before there is work
+  if ((graph.ring = takeRing(*graph.context)) == nullptr) {
+    *why = "there is no memory for its stamps";
+  } else if (stampGraph(original, graph, changes, why)) {
+    result = run();
+    if (result != CUDA_SUCCESS) *why = "the driver does not instantiate it with stamps";
+  }
+  changes.undo();
+  if (result != CUDA_SUCCESS) graph.ring = nullptr;
+  return result;
+}
+
 int32_t instantiate(uint32_t cbid, const void* params, FunctionRef<int32_t()> run) {
   const auto& p = as<cuGraphInstantiateWithFlags_params>(params);  // all begin so
   Context* context = currentContext();
@@ -195,8 +212,15 @@ int32_t instantiate(uint32_t cbid, const void* params, FunctionRef<int32_t()> ru
   if (graph->copy == nullptr) {
     if (context != nullptr) context->giveEvents(events->events);
     dropCopy(copy);
-    result = run();  // with the application's own graph: its own errors
-    if (nodes && result == CUDA_SUCCESS) {
+    const bool stamped = nodes && !forTheDevice(cbid, params) && hasConditions(p.hGraph);
+    if (stamped) {
+      graph = std::make_shared<TracedGraph>();
+      graph->context = context;
+      events = std::make_shared<EventSet>();
+      result = instantiateStamped(p.hGraph, *graph, run, &why);
+    }
+    if (!stamped || result != CUDA_SUCCESS) result = run();  // with the application's own graph: its own errors
+    if (nodes && result == CUDA_SUCCESS && graph->ring == nullptr) {
       debug("no times of a graph's nodes: %s", why.c_str());
       graph = std::make_shared<TracedGraph>();
       graph->context = context;
@@ -332,6 +356,11 @@ int32_t graphCall(uint32_t cbid, const void* params, FunctionRef<int32_t()> run)
   const int32_t result = run();
   if (result == CUDA_SUCCESS && p.phGraphNode != nullptr) {
     noteGraphNode(p.hGraph, *p.phGraphNode);
+    const CUgraphNodeParams* made = cbid == CBID(cuGraphAddNode)      ? as<cuGraphAddNode_params>(params).nodeParams
+                                    : cbid == CBID(cuGraphAddNode_v2) ? as<cuGraphAddNode_v2_params>(params).nodeParams
+                                                                      : nullptr;
+    if (made != nullptr && made->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+      noteBodies(p.hGraph, *p.phGraphNode, made->conditional.phGraph_out, made->conditional.size);
     tellGraphNode(SONDE_RESOURCE_GRAPH_NODE_CREATED, p.hGraph, *p.phGraphNode, nullptr);
   }
   return result;
@@ -364,30 +393,37 @@ std::shared_ptr<TracedGraph> prepareGraphLaunch(CUgraphExec exec, std::shared_pt
   return graph;
 }
 
+SondeWork nodeWork(const TracedGraph& graph, const TracedNode& node, const SondeWork& like) {
+  SondeWork work = node.work;
+  work.size = sizeof work;
+  work.correlationId = like.correlationId;
+  work.deviceId = like.deviceId;
+  work.contextUid = like.contextUid;
+  work.context = like.context;
+  work.streamId = like.streamId;
+  work.graphId = graph.id;
+  work.graphNodeId = node.id;
+  if (work.kind == SONDE_WORK_KERNEL) {
+    completeKernel(work, kernelInfo(node.function));
+    work.gridId = nextGridId();
+  }
+  return work;
+}
+
 GraphLaunch* noteGraphLaunch(std::shared_ptr<TracedGraph> graph, std::shared_ptr<EventSet> events,
                              const SondeWork& like) {
   if (!wantsNodes()) return nullptr;
   auto* launch = new GraphLaunch;
   std::lock_guard lock(graph->mutex);
   ListenerUse use;
+  launch->like = like;
   for (size_t i = 0; i < graph->nodes.size(); ++i) {
     const TracedNode& node = graph->nodes[i];
-    if (!node.enabled) continue;
-    SondeWork work = node.work;
-    work.size = sizeof work;
-    work.correlationId = like.correlationId;
-    work.deviceId = like.deviceId;
-    work.contextUid = like.contextUid;
-    work.context = like.context;
-    work.streamId = like.streamId;
-    work.graphId = graph->id;
-    work.graphNodeId = node.id;
-    if (work.kind == SONDE_WORK_KERNEL) {
-      completeKernel(work, kernelInfo(node.function));
-      work.gridId = nextGridId();
-    }
+    if (!node.enabled || node.inBody) continue;
+    SondeWork work = nodeWork(*graph, node, like);
     if ((interest() & interestFor(work.kind)) == 0) continue;
     if (use && use->workEnqueued) use->workEnqueued(use->self, &work);
+    launch->like.listenerWord3 = work.listenerWord3;
     launch->works.push_back(work);
     launch->nodes.push_back(static_cast<uint32_t>(i));
   }

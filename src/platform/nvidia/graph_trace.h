@@ -4,9 +4,11 @@
 // a copy of it is made executable instead, with an event behind each kernel,
 // copy and set, also in its child graphs. The application keeps its handles:
 // calls that name a node of its graph together with the executable one are sent
-// on with the node of the copy. A graph that the driver does not copy (it
-// allocates memory, has conditional nodes, or the device may change or launch
-// it) stays as it is: its nodes are recorded without times.
+// on with the node of the copy. Graphs with conditional nodes are not copied and
+// take no events in their bodies: they get stamps instead (graph_stamps.h), in the
+// application's own graph while it is made executable and not longer. A graph
+// that allocates memory, or that the device may change or launch, stays as it is:
+// its nodes are recorded without times.
 #pragma once
 
 #include <cuda.h>
@@ -19,6 +21,7 @@
 #include <vector>
 
 #include "platform/nvidia/function_ref.h"
+#include "platform/nvidia/graph_stamps.h"
 #include "platform/nvidia/objects.h"
 #include "platform/tools_api.h"
 
@@ -30,9 +33,10 @@ struct TracedNode {
   CUgraphNode handle = nullptr;  // in the copy
   CUfunction function = nullptr;
   SondeWork work{};                   // what does not change from launch to launch
-  std::vector<uint32_t> startEvents;  // indices into the events: it starts behind the last of them
+  std::vector<uint32_t> startEvents;  // indices into the events or stamps: it starts behind the last of them
   uint32_t endEvent = 0;
   bool enabled = true;
+  bool inBody = false;  // of a condition: how often it runs is seen afterwards
 };
 
 // A child graph: its nodes are those from `first` on.
@@ -52,7 +56,9 @@ struct EventSet {
 
 struct TracedGraph {
   Context* context = nullptr;
-  CUgraph copy = nullptr;  // nullptr: not copied, and no times
+  CUgraph copy = nullptr;           // nullptr: not copied, and no times unless there is …
+  std::shared_ptr<StampRing> ring;  // … this, and then `stamps` different ones
+  uint32_t stamps = 0;
   uint32_t id = 0;
   bool oneLine = true;  // no two nodes run at the same time
   std::vector<TracedChild> children;
@@ -73,6 +79,19 @@ struct GraphLaunch {
   std::shared_ptr<EventSet> events;
   std::vector<SondeWork> works;  // enabled nodes, with the listener's words …
   std::vector<uint32_t> nodes;   // … and their places in the graph
+  SondeWork like{};              // what the works have in common
+};
+
+// What was changed in the application's graph.
+struct GraphChanges {
+  std::vector<CUgraphNode> added;
+  struct Edge {
+    CUgraph graph;
+    CUgraphNode from, to;
+    CUgraphEdgeData data;
+  };
+  std::vector<Edge> removed;
+  void undo();
 };
 
 // Callback ids of the driver that concern graphs, and those which have to be
@@ -101,6 +120,8 @@ std::shared_ptr<TracedGraph> prepareGraphLaunch(CUgraphExec exec, std::shared_pt
 // stream, the context and the correlation id.
 GraphLaunch* noteGraphLaunch(std::shared_ptr<TracedGraph> graph, std::shared_ptr<EventSet> events,
                              const SondeWork& like);
+// The work of one run of a node in a launch.
+SondeWork nodeWork(const TracedGraph& graph, const TracedNode& node, const SondeWork& like);
 // The times are read, or never will be.
 void finishGraphLaunch(GraphLaunch* launch);
 
@@ -109,6 +130,10 @@ void tellClone(CUgraph copy, CUgraph original);
 
 // Fills `graph` from `copy`, adding the event nodes. False: `why`.
 bool instrumentGraph(CUgraph copy, TracedGraph& graph, EventSet& events, std::string* why);
+bool hasConditions(CUgraph graph);
+// The same for a graph with conditional nodes: adds stamps to the graph itself
+// and its bodies. `graph` has the ring. `firstStamp`: of a child graph's.
+bool stampGraph(CUgraph original, TracedGraph& graph, GraphChanges& changes, std::string* why, uint32_t firstStamp = 0);
 // The same without event nodes: what the nodes of the application's graph are.
 void describeGraph(CUgraph original, TracedGraph& graph);
 

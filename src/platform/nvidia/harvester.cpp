@@ -17,6 +17,7 @@
 #include "platform/nvidia/calls.h"
 #include "platform/nvidia/graph_trace.h"
 #include "platform/nvidia/hooks.h"
+#include "platform/nvidia/lifetimes.h"
 #include "platform/nvidia/uvm_tools.h"
 #include "platform/nvidia/work.h"
 #include "platform/nvidia/work_times.h"
@@ -118,12 +119,73 @@ TimedStream readTimes(const Context& context, const TimingConstants& c, const Ba
   return s;
 }
 
+// The nodes of a graph that has stamps: each time that the stamp behind a node
+// was written it has run.
+void reportStamped(Context& context, const ListenerUse& use, Stream& s, GraphLaunch& launch, double from,
+                   double until) {
+  TracedGraph& graph = *launch.graph;
+  const StampDelays delays = stampDelays(context);
+  std::vector<Stamp> stamps;
+  readStamps(context, *graph.ring, until, &stamps);
+  // Those of earlier launches that nobody recorded come before.
+  const auto first = std::find_if(stamps.rbegin(), stamps.rend(), [](const Stamp& stamp) { return stamp.name == 0; });
+  if (first != stamps.rend()) stamps.erase(stamps.begin(), std::prev(first.base()));
+  std::lock_guard lock(graph.mutex);
+  constexpr size_t kNone = ~size_t{0};
+  std::vector<size_t> nodeOf(graph.stamps, kNone), workOf(graph.nodes.size(), kNone);
+  for (size_t i = 0; i < graph.nodes.size(); ++i) nodeOf[graph.nodes[i].endEvent] = i;
+  for (size_t i = 0; i < launch.nodes.size(); ++i) workOf[launch.nodes[i]] = i;
+  std::vector<double> last(graph.stamps, -kNever);
+  std::vector<uint64_t> ends(graph.stamps, 0);
+  auto place = [&](SondeWork& work, const TracedNode& node, double stamp) {
+    double start = -kNever;
+    uint64_t before = s.lastReported;
+    for (const uint32_t e : node.startEvents) {
+      start = std::max(start, last[e] + delays.start);
+      before = std::max(before, ends[e]);
+    }
+    const double end = stamp - delays.end;
+    start = std::min(start == -kNever ? from : start, end);
+    work.start = std::max(context.clock.toHost(start), before);
+    work.end = std::max(context.clock.toHost(end), work.start + 1);
+    ends[node.endEvent] = work.end;
+  };
+  uint64_t reported = s.lastReported;
+  for (const Stamp& stamp : stamps) {
+    if (stamp.name >= graph.stamps) continue;
+    const size_t at = nodeOf[stamp.name];
+    if (at != kNone && graph.nodes[at].enabled) {
+      const TracedNode& node = graph.nodes[at];
+      if (workOf[at] != kNone) {
+        place(launch.works[workOf[at]], node, stamp.time);
+        reported = std::max(reported, launch.works[workOf[at]].end);
+      } else if (node.inBody && (interest() & interestFor(node.work.kind)) != 0) {
+        SondeWork work = nodeWork(graph, node, launch.like);
+        place(work, node, stamp.time);
+        reported = std::max(reported, work.end);
+        if (use && use->workEnqueued) use->workEnqueued(use->self, &work);
+        work.listenerWord3 = launch.like.listenerWord3;  // of the thread that launched the graph
+        if (use && use->workCompleted) use->workCompleted(use->self, &work);
+      }
+    }
+    last[stamp.name] = stamp.time;
+  }
+  s.lastReported = reported;
+  if (use && use->workCompleted)
+    for (const SondeWork& work : launch.works) use->workCompleted(use->self, &work);
+}
+
 // The nodes of a graph, by the events between them. Within a graph of one line
 // nothing competes and stamps come at once.
 void reportGraph(Context& context, const ListenerUse& use, Stream& s, GraphLaunch& launch, bool known, double from,
-                 double until) {
+                 double until, double stamp) {
   const TimingConstants& c = timingOf(context.device);
   TracedGraph& graph = *launch.graph;
+  if (graph.ring != nullptr && known) {
+    // The next launch writes its first stamp some microseconds after this one's end.
+    reportStamped(context, use, s, launch, from, stamp + 1000);
+    return;
+  }
   if (graph.copy == nullptr || !known) {  // without times
     if (use && use->workCompleted)
       for (const SondeWork& work : launch.works) use->workCompleted(use->self, &work);
@@ -196,7 +258,7 @@ void report(Context& context, Batch& b, const TimedStream& times) {
     if (item.kind == SONDE_WORK_GRAPH && item.graph.launch != nullptr) {
       // Its first nodes start while the launch is still sending the others.
       const double from = t.queued ? start : context.clock.toDevice(item.called);
-      reportGraph(context, use, s, *item.graph.launch, known && !context.dead.load(), from, end);
+      reportGraph(context, use, s, *item.graph.launch, known && !context.dead.load(), from, end, t.stamp);
       finishGraphLaunch(item.graph.launch);
     }
     s.lastReported = std::max(s.lastReported, work.end);

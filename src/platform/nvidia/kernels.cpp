@@ -7,6 +7,8 @@ namespace sonde::platform::nvidia {
 // sonde_ping: answers each of `count` steps of a word of the host with the time
 // at which it saw it; leaves at `limit` ns after its start. The time is read
 // behind a branch on the word: beside the load it would be that of the asking.
+// sonde_stamp: writes the device time, its own name and its number (from 1; the
+// counter is the device's) into the next place of a ring in the host's memory.
 const char kCalibrationPtx[] = R"(.version 6.3
 .target sm_50
 .address_size 64
@@ -61,6 +63,29 @@ seen:
   setp.lt.u32 %p2, %n0, %n1;
   @%p2 bra wait;
 done:
+  ret;
+}
+
+.visible .entry sonde_stamp(.param .u64 counter, .param .u64 ring, .param .u32 mask, .param .u32 name)
+{
+  .reg .b32 %n<4>;
+  .reg .b64 %r<5>;
+  mov.u64 %r0, %globaltimer;
+  ld.param.u64 %r1, [counter];
+  ld.param.u64 %r2, [ring];
+  ld.param.u32 %n0, [mask];
+  ld.param.u32 %n1, [name];
+  cvta.to.global.u64 %r1, %r1;
+  cvta.to.global.u64 %r2, %r2;
+  atom.global.add.u32 %n2, [%r1], 1;
+  and.b32 %n3, %n2, %n0;
+  mul.wide.u32 %r3, %n3, 16;
+  add.u64 %r2, %r2, %r3;
+  add.u32 %n2, %n2, 1;
+  st.global.u64 [%r2], %r0;
+  st.global.u32 [%r2+8], %n1;
+  membar.sys;
+  st.volatile.global.u32 [%r2+12], %n2;
   ret;
 }
 )";

@@ -298,9 +298,11 @@ DRIVER_API(cuGraphExecUpdate_v2)(CUgraphExec hGraphExec, CUgraph hGraph, CUgraph
   if (!info) return CUDA_ERROR_INVALID_VALUE;
   *info = {};
   std::vector<GraphExec::Step> fresh;
+  std::vector<Condition> conditions;
   {
     std::lock_guard lock(graphLock());
     std::vector<size_t> last;
+    conditions = graph->conditions;
     if (!expand(*graph, {}, fresh, last)) {
       info->result = CU_GRAPH_EXEC_UPDATE_ERROR;
       return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
@@ -324,6 +326,7 @@ DRIVER_API(cuGraphExecUpdate_v2)(CUgraphExec hGraphExec, CUgraph hGraph, CUgraph
     fresh[i].enabled = exec->steps[i].enabled;
     exec->steps[i] = std::move(fresh[i]);
   }
+  exec->conditions = std::move(conditions);
   info->result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
   return CUDA_SUCCESS;
 }
