@@ -199,7 +199,8 @@ void recordResource(const SondeResource& event) {
   const SondePlatform* platform = attachedPlatform();
   switch (event.event) {
     case SONDE_RESOURCE_INIT_FINISHED:
-      for (uint32_t kind : {CUPTI_ACTIVITY_KIND_DEVICE, CUPTI_ACTIVITY_KIND_DEVICE_ATTRIBUTE}) {
+      for (uint32_t kind :
+           {CUPTI_ACTIVITY_KIND_DEVICE, CUPTI_ACTIVITY_KIND_DEVICE_ATTRIBUTE, CUPTI_ACTIVITY_KIND_ENVIRONMENT}) {
         forEachClient(wantedKinds[kind].load(), [&](Client& client) { reportExisting(&client, kind, false); });
       }
       break;

@@ -24,6 +24,10 @@ bool isCdp(const SondeWork& work) { return work.kind == SONDE_WORK_KERNEL && wor
 
 // The kind of record that the client wants of the work; 0: none.
 uint32_t wantedKind(const Client& client, const SondeWork& work) {
+  // A graph that is one record shows nothing of its nodes.
+  if (work.graphId != 0 && work.kind != SONDE_WORK_GRAPH && on(client, work, CUPTI_ACTIVITY_KIND_GRAPH_TRACE) != 0) {
+    return 0;
+  }
   switch (work.kind) {
     case SONDE_WORK_KERNEL:
       if (on(client, work, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)) return CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;

@@ -351,12 +351,16 @@ TEST_F(GpuRecords, Graphs) {
   EXPECT_LE(kernels[0].end, sets[0].start);
   EXPECT_EQ(CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000, static_cast<int>(callOf(kernels[0].correlationId).cbid));
   EXPECT_EQ(kernels[0].correlationId, sets[0].correlationId);
-  // As a whole.
-  ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
-  ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityDisable(CUPTI_ACTIVITY_KIND_MEMSET));
+  // As a whole: then its nodes have no records, though their kinds are on. Other kernels have.
+  collector_.clear();
   enable({CUPTI_ACTIVITY_KIND_GRAPH_TRACE});
   CUDA(cudaGraphLaunch(exec, stream));
+  ASSERT_EQ(cudaSuccess, launch(out, 2, 32, 0, stream));
   finish();
+  const auto alone = of<CUpti_ActivityKernel10>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+  ASSERT_EQ(1u, alone.size());
+  EXPECT_EQ(2, alone[0].gridX);
+  EXPECT_EQ(0u, of<CUpti_ActivityMemset4>(CUPTI_ACTIVITY_KIND_MEMSET).size());
   const auto whole = of<CUpti_ActivityGraphTrace2>(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
   ASSERT_EQ(1u, whole.size());
   EXPECT_EQ(execId, whole[0].graphId);
