@@ -200,11 +200,100 @@ TEST_F(HandleTest, PoolsByLocation) {
   OK(cuMemPoolDestroy(mine));
   OK(cuMemGetMemPool(&current, &here, CU_MEM_ALLOCATION_TYPE_PINNED));
   EXPECT_EQ(current, byDevice);
-  FAILS(CUDA_ERROR_NOT_SUPPORTED, cuMemGetMemPool(&current, &here, CU_MEM_ALLOCATION_TYPE_MANAGED));
-  CUmemLocation host{CU_MEM_LOCATION_TYPE_HOST, {0}}, nowhere{CU_MEM_LOCATION_TYPE_DEVICE, {99}};
-  FAILS(CUDA_ERROR_NOT_SUPPORTED, cuMemGetDefaultMemPool(&current, &host, CU_MEM_ALLOCATION_TYPE_PINNED));
+  CUmemLocation nowhere{CU_MEM_LOCATION_TYPE_DEVICE, {99}};
   FAILS(CUDA_ERROR_INVALID_DEVICE, cuMemGetDefaultMemPool(&current, &nowhere, CU_MEM_ALLOCATION_TYPE_PINNED));
   FAILS(CUDA_ERROR_INVALID_VALUE, cuMemGetMemPool(&current, nullptr, CU_MEM_ALLOCATION_TYPE_PINNED));
+}
+
+// Pools of the host's memory and of managed memory: what they give, to whom it is open, and the limit.
+TEST_F(HandleTest, PoolsOfTheHostAndManaged) {
+  CUmemLocation host{CU_MEM_LOCATION_TYPE_HOST, {0}}, node{CU_MEM_LOCATION_TYPE_HOST_NUMA, {0}},
+      here{CU_MEM_LOCATION_TYPE_DEVICE, {0}}, none{CU_MEM_LOCATION_TYPE_NONE, {0}},
+      noNode{CU_MEM_LOCATION_TYPE_HOST_NUMA, {4095}};
+  struct Case {
+    CUmemAllocationType type;
+    CUmemLocation location;
+    bool managed;
+  };
+  const Case cases[] = {{CU_MEM_ALLOCATION_TYPE_PINNED, host, false},
+                        {CU_MEM_ALLOCATION_TYPE_PINNED, node, false},
+                        {CU_MEM_ALLOCATION_TYPE_MANAGED, here, true},
+                        {CU_MEM_ALLOCATION_TYPE_MANAGED, host, true},
+                        {CU_MEM_ALLOCATION_TYPE_MANAGED, none, true}};
+  CUstream stream;
+  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  for (const Case& c : cases) {
+    CUmemPoolProps props{};
+    props.allocType = c.type;
+    props.location = c.location;
+    props.maxSize = 1 << 20;
+    CUmemoryPool pool, found;
+    OK(cuMemPoolCreate(&pool, &props));
+    CUdeviceptr p, more;
+    OK(cuMemAllocFromPoolAsync(&p, 1 << 19, pool, stream));
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cuMemAllocFromPoolAsync(&more, (1 << 19) + 1, pool, stream));
+    cuuint64_t used = 0;
+    OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
+    EXPECT_EQ(used, cuuint64_t{1} << 19);
+    unsigned managed = 2, kind = 0;
+    OK(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, p));
+    EXPECT_EQ(managed, c.managed ? 1u : 0u);
+    OK(cuPointerGetAttribute(&found, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, p));
+    EXPECT_EQ(found, pool);
+    OK(cuPointerGetAttribute(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p));
+    if (!c.managed) EXPECT_EQ(kind, unsigned{CU_MEMORYTYPE_HOST});
+    // Both sides reach it.
+    OK(cuMemsetD8Async(p, 0x5a, 1 << 19, stream));
+    OK(cuStreamSynchronize(stream));
+    auto* bytes = reinterpret_cast<unsigned char*>(p);
+    EXPECT_EQ(bytes[0], 0x5a);
+    EXPECT_EQ(bytes[(1 << 19) - 1], 0x5a);
+    CUmemAccess_flags flags;
+    OK(cuMemPoolGetAccess(&flags, pool, &host));
+    EXPECT_EQ(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    OK(cuMemPoolGetAccess(&flags, pool, &here));
+    EXPECT_EQ(flags, c.managed ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE);
+    const CUmemAccessDesc open{here, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    OK(cuMemPoolSetAccess(pool, &open, 1));
+    OK(cuMemPoolGetAccess(&flags, pool, &here));
+    EXPECT_EQ(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemFreeHost(bytes));
+    OK(cuMemFreeAsync(p, stream));
+    OK(cuStreamSynchronize(stream));
+    OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
+    EXPECT_EQ(used, 0u);
+    OK(cuMemAllocFromPoolAsync(&p, 100, pool, stream));
+    OK(cuMemFree(p));
+    // Defaults, and the one that is current at a location.
+    CUmemLocation location = c.location;
+    CUmemoryPool standard, current;
+    OK(cuMemGetDefaultMemPool(&standard, &location, c.type));
+    OK(cuMemGetMemPool(&current, &location, c.type));
+    EXPECT_EQ(current, standard);
+    EXPECT_NE(current, pool);
+    OK(cuMemSetMemPool(&location, c.type, pool));
+    OK(cuMemGetMemPool(&current, &location, c.type));
+    EXPECT_EQ(current, pool);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuDeviceSetMemPool(device_, pool));
+    OK(cuMemPoolDestroy(pool));
+    OK(cuMemGetMemPool(&current, &location, c.type));
+    EXPECT_EQ(current, standard);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemPoolDestroy(standard));
+  }
+  CUmemPoolProps props{};
+  CUmemoryPool pool;
+  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  props.location = noNode;
+  FAILS(CUDA_ERROR_INVALID_DEVICE, cuMemPoolCreate(&pool, &props));
+  props.location = none;
+  FAILS(CUDA_ERROR_INVALID_VALUE, cuMemPoolCreate(&pool, &props));
+  props.location = host;
+  props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  FAILS(CUDA_ERROR_NOT_SUPPORTED, cuMemPoolCreate(&pool, &props));
+  int can = 0;
+  OK(cuDeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED, device_));
+  EXPECT_EQ(can, 1);
+  OK(cuStreamDestroy(stream));
 }
 
 }  // namespace

@@ -145,6 +145,34 @@ $end:
                                HasSubstr("waiting warps: 0 (PTX line 14) 1 (PTX line 14)")));
 }
 
+// A block of 64 threads waits at an mbarrier that expects 65: nobody else can come.
+TEST(Faults, DeadlockAtAnMbarrierIsFound) {
+  Kernels k(std::string(kHead) + R"(.visible .entry k()
+{
+  .reg .pred %p<4>;
+  .reg .b32 %r<4>;
+  .reg .b64 %rd<4>;
+  .shared .align 8 .b64 pad[2];
+  .shared .align 8 .b64 bar;
+  mov.u32 %r1, %tid.x;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra $ready;
+  mbarrier.init.shared.b64 [bar], 65;
+$ready:
+  bar.sync 0;
+  mbarrier.arrive.shared.b64 %rd2, [bar];
+$wait:
+  mbarrier.test_wait.shared.b64 %p2, [bar], %rd2;
+  @!%p2 bra $wait;
+  ret;
+}
+)");
+  const LaunchOutcome r = k.run("k", {3}, {64});
+  EXPECT_EQ(r.error, 702);
+  EXPECT_THAT(r.message, AllOf(HasSubstr("deadlock: the mbarrier at shared address 0x"), HasSubstr("64 of 65 arrivals"),
+                               HasSubstr("waiting warps: 0 (PTX line 19) 1 (PTX line 19)")));
+}
+
 TEST(Faults, IntegerDivisionByZeroDoesNotTrap) {
   Kernels k(std::string(kHead) + R"(.visible .entry k(.param .u64 p)
 {

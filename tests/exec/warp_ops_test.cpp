@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Exchange between lanes, atomics, spin locks, calls and local memory.
+#include <cstring>
+
 #include "device_fixture.h"
 
 namespace sonde::softgpu::exec {
@@ -68,6 +70,55 @@ TEST(WarpOps, VoteAndActiveMask) {
       oneWarp("  setp.eq.u32 %p1, %lane, 7;\n  vote.sync.any.pred %p2, %p1, -1;\n  vote.sync.uni.pred %p3, %p1, -1;\n"
               "  selp.b32 %r2, 1, 0, %p2;\n  selp.b32 %r3, 2, 0, %p3;\n  or.b32 %r1, %r2, %r3;"));
   EXPECT_EQ(r[3], 1u);
+}
+
+// Lane l has l - 16; lanes 7 and 30 a NaN.
+TEST(WarpOps, ReduxOfSingles) {
+  model::DeviceModel d = testDevice();
+  d.ccMajor = 10;
+  d.ccMinor = 0;
+  auto reduced = [&](const std::string& operation, const std::string& members = "-1") {
+    Kernels k(R"(.version 8.6
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+  .reg .pred %p<3>;
+  .reg .b32 %r<5>;
+  .reg .f32 %f<5>;
+  .reg .b64 %rd<5>;
+  mov.u32 %r1, %laneid;
+  sub.s32 %r2, %r1, 16;
+  cvt.rn.f32.s32 %f1, %r2;
+  setp.eq.u32 %p1, %r1, 7;
+  setp.eq.or.u32 %p1, %r1, 30, %p1;
+  @%p1 mov.f32 %f1, 0fFFC00001;
+  redux.sync.)" + operation +
+                  ".f32 %f2, %f1, " + members + R"(;
+  ld.param.u64 %rd1, [out];
+  mul.wide.u32 %rd2, %r1, 4;
+  add.u64 %rd1, %rd1, %rd2;
+  st.global.f32 [%rd1], %f2;
+  ret;
+}
+)",
+              d);
+    DeviceArray<float> out(32, -1.0f);
+    const LaunchOutcome r = k.run("k", {1}, {32}, out.address);
+    EXPECT_EQ(r.error, 0) << r.message;
+    for (int l = 1; l < 32; ++l) EXPECT_EQ(0, std::memcmp(out.data(), out.data() + l, 4)) << l;
+    return out[0];
+  };
+  EXPECT_EQ(reduced("min"), -16.0f);
+  EXPECT_EQ(reduced("max"), 15.0f);
+  EXPECT_EQ(reduced("min.abs"), 0.0f);
+  EXPECT_EQ(reduced("max.abs"), 16.0f);
+  for (const char* operation : {"min.NaN", "max.abs.NaN"}) {
+    const float nan = reduced(operation);
+    uint32_t bits;
+    std::memcpy(&bits, &nan, 4);
+    EXPECT_EQ(bits, 0x7fffffffu) << operation;
+  }
 }
 
 TEST(WarpOps, MatchReduxElect) {

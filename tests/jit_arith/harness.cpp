@@ -53,11 +53,13 @@ const Names<Mod>& mods() {
 const Names<ScalarType>& types() {
   using enum ScalarType;
   static const Names<ScalarType> names{
-      {"b8", b8},         {"b16", b16},       {"b32", b32},     {"b64", b64},   {"b128", b128},     {"u8", u8},
-      {"u16", u16},       {"u32", u32},       {"u64", u64},     {"s8", s8},     {"s16", s16},       {"s32", s32},
-      {"s64", s64},       {"f16", f16},       {"f16x2", f16x2}, {"bf16", bf16}, {"bf16x2", bf16x2}, {"tf32", tf32},
-      {"e4m3x2", e4m3x2}, {"e5m2x2", e5m2x2}, {"f32", f32},     {"f64", f64},   {"u16x2", u16x2},   {"s16x2", s16x2},
-      {"s4", s4},         {"u4", u4},         {"pred", pred}};
+      {"b8", b8},         {"b16", b16},        {"b32", b32},     {"b64", b64},       {"b128", b128},
+      {"u8", u8},         {"u16", u16},        {"u32", u32},     {"u64", u64},       {"s8", s8},
+      {"s16", s16},       {"s32", s32},        {"s64", s64},     {"f16", f16},       {"f16x2", f16x2},
+      {"bf16", bf16},     {"bf16x2", bf16x2},  {"tf32", tf32},   {"e4m3x2", e4m3x2}, {"e5m2x2", e5m2x2},
+      {"f32", f32},       {"f64", f64},        {"u16x2", u16x2}, {"s16x2", s16x2},   {"s4", s4},
+      {"u4", u4},         {"pred", pred},      {"f32x2", f32x2}, {"e2m1x2", e2m1x2}, {"e2m3x2", e2m3x2},
+      {"e3m2x2", e3m2x2}, {"ue8m0x2", ue8m0x2}};
   return names;
 }
 

@@ -159,6 +159,162 @@ TEST(JitSmallFloat, ArithmeticRoundsOnce) {
   }
 }
 
+// The formats of 4 and 6 bits: every number of them is worked out from its fields. They have neither infinities nor
+// NaN; a NaN becomes the largest number.
+struct Tiny {
+  const char* type;
+  unsigned exponentBits, fractionBits, shift;  // distance of the two codes in a word
+};
+constexpr Tiny kTiny[] = {{"e2m1x2", 2, 1, 4}, {"e2m3x2", 2, 3, 8}, {"e3m2x2", 3, 2, 8}};
+
+double tinyValue(const Tiny& t, uint32_t code) {
+  const unsigned signBit = t.exponentBits + t.fractionBits, fraction = code & ((1u << t.fractionBits) - 1);
+  const int bias = (1 << (t.exponentBits - 1)) - 1;
+  const int exponent = static_cast<int>(code >> t.fractionBits & ((1u << t.exponentBits) - 1));
+  const int scale = (exponent ? exponent : 1) - bias - static_cast<int>(t.fractionBits);
+  const double v = std::ldexp(fraction + (exponent ? 1u << t.fractionBits : 0), scale);
+  return code >> signBit & 1 ? -v : v;
+}
+
+uint32_t tinyRounded(const Tiny& t, double v) {
+  const uint32_t top = (1u << (t.exponentBits + t.fractionBits)) - 1;
+  if (std::isnan(v)) return top;
+  uint32_t best = 0;
+  double distance = 1e300;
+  const double m = std::min(std::fabs(v), tinyValue(t, top));
+  for (uint32_t code = 0; code <= top; ++code) {
+    const double d = std::fabs(tinyValue(t, code) - m);
+    if (d > distance || (d == distance && (code & 1))) continue;
+    best = code;
+    distance = d;
+  }
+  return best | (std::signbit(v) ? top + 1 : 0);
+}
+
+TEST(JitSmallFloat, FourAndSixBits) {
+  EXPECT_EQ(6.0, tinyValue(kTiny[0], 7));
+  EXPECT_EQ(7.5, tinyValue(kTiny[1], 31));
+  EXPECT_EQ(28.0, tinyValue(kTiny[2], 31));
+  EXPECT_EQ(-0.0625, tinyValue(kTiny[2], 33));
+  for (const Tiny& t : kTiny) {
+    std::vector<Slots> words;
+    const uint32_t codes = 2u << (t.exponentBits + t.fractionBits);
+    for (uint32_t i = 0; i < codes; ++i)
+      for (uint32_t j = 0; j < codes; ++j) words.push_back(Slots{i | j << t.shift});
+    check({std::string("cvt.rn.f16x2.") + t.type, "D a"}, words, [&](const Slots& s) {
+      uint64_t both = 0;
+      for (unsigned i = 0; i < 2; ++i) {
+        const double v = tinyValue(t, static_cast<uint32_t>(s[0] >> (t.shift * i)) & (codes - 1));
+        both |= static_cast<uint64_t>(f16Reference().round(v, std::signbit(v), Mode::nearest)) << (16 * i);
+      }
+      return Slots{both};
+    });
+    // Around every number and middle, and the edges of f32.
+    std::vector<uint32_t> values;
+    for (uint32_t code = 0; code < 4 * codes; ++code) {
+      const auto v = static_cast<float>(tinyValue(t, code % codes) + (code / codes) * tinyValue(t, 1) / 2);
+      for (uint32_t b : {bitsOf(v), bitsOf(v) + 1, bitsOf(v) - 1, bitsOf(-v)}) values.push_back(b);
+    }
+    for (uint64_t e : edgesF32()) values.push_back(static_cast<uint32_t>(e));
+    std::vector<Slots> pairs;
+    for (size_t i = 0; i < values.size(); ++i) pairs.push_back(Slots{values[i], values[(7 * i + 3) % values.size()]});
+    for (const bool relu : {false, true})
+      check({std::string("cvt.rn.satfinite.") + (relu ? "relu." : "") + t.type + ".f32", "D a b"}, pairs,
+            [&](const Slots& s) {
+              auto one = [&](uint64_t bits) -> uint64_t {
+                const float f = floatOf(bits);
+                return relu && f <= 0 ? 0 : tinyRounded(t, f);
+              };
+              return Slots{one(s[0]) << t.shift | one(s[1])};
+            });
+  }
+}
+
+TEST(JitSmallFloat, PowersOfTwo) {
+  std::vector<Slots> words;
+  for (uint32_t code = 0; code < 65536; ++code) words.push_back(Slots{code});
+  check({"cvt.rn.bf16x2.ue8m0x2", "D a"}, words, [](const Slots& s) {
+    auto one = [](uint64_t x) -> uint64_t { return x == 255 ? 0x7fff : x == 0 ? 0x0040 : x << 7; };
+    return Slots{one(s[0] >> 8 & 255) << 16 | one(s[0] & 255)};
+  });
+  std::vector<Slots> pairs;
+  for (uint64_t e : edgesF32()) pairs.push_back(Slots{e, e ^ 0x80000001u});
+  for (uint32_t b : {0u, 1u, 0x00400000u, 0x00400001u, 0x007fffffu, 0x3f800000u, 0x3f800001u, 0x7f7fffffu, 0x7f800000u})
+    pairs.push_back(Slots{b, b | 0x80000000u});
+  for (const bool up : {false, true})
+    for (const bool satfinite : {false, true})
+      check({std::string("cvt.") + (up ? "rp." : "rz.") + (satfinite ? "satfinite." : "") + "ue8m0x2.f32", "D a b"},
+            pairs, [&](const Slots& s) {
+              auto one = [&](uint64_t bits) -> uint64_t {
+                const double m = std::fabs(floatOf(bits));
+                if (std::isnan(m)) return 255;
+                const int most = satfinite ? 254 : 255;
+                if (std::isinf(m)) return static_cast<uint64_t>(most);
+                // Below 2^-126 the field is 0, up to 2^-127 also when rounded up.
+                if (m < 0x1p-126) return up && m > 0x1p-127 ? 1 : 0;
+                int exponent = std::ilogb(m);
+                if (up && m > std::ldexp(1.0, exponent)) ++exponent;
+                return static_cast<uint64_t>(std::min(exponent + 127, most));
+              };
+              return Slots{one(s[0]) << 8 | one(s[1])};
+            });
+}
+
+// Two f32 in one register, and sums of an f32 with narrower ones: as the scalar instructions.
+TEST(JitSmallFloat, PackedSingleAndMixedPrecision) {
+  std::vector<Slots> inputs;
+  uint64_t state = 11;
+  const std::vector<uint64_t> edges = edgesF32();
+  for (size_t i = 0; i < 4000; ++i) {
+    Slots s{};
+    for (size_t k = 0; k < 3; ++k) {
+      const uint64_t x = nextRandom(state);
+      s[k] = (i % 2 ? edges[x % edges.size()] : x & 0xffffffff) << 32 | edges[(x >> 32) % edges.size()];
+    }
+    inputs.push_back(s);
+  }
+  auto lower = [](const Slots& s, unsigned shift) {
+    Slots r = s;
+    for (size_t k = 0; k < 3; ++k) r[k] = s[k] >> shift & 0xffffffff;
+    return r;
+  };
+  for (const char* form : {"add.rn", "sub.rz.ftz", "mul.rp", "fma.rm", "fma.rn.ftz"}) {
+    const std::string operands = form[0] == 'f' ? "D a b c" : "D a b";
+    std::vector<Slots> halves[2];
+    for (unsigned h = 0; h < 2; ++h)
+      for (const Slots& s : inputs) halves[h].push_back(lower(s, 32 * h));
+    const auto low = run({std::string(form) + ".f32", operands}, Machine::hostScalar, halves[0]);
+    const auto high = run({std::string(form) + ".f32", operands}, Machine::hostScalar, halves[1]);
+    size_t at = 0;
+    for (const Machine m : kMachines) {
+      const auto both = run({std::string(form) + ".f32x2", operands}, m, inputs);
+      for (at = 0; at < inputs.size(); ++at)
+        ASSERT_EQ(both[at][0], high[at][0] << 32 | low[at][0]) << form << " " << name(m) << " " << at;
+    }
+  }
+  for (const Half* h : {&f16(), &bf16()}) {
+    std::vector<Slots> mixed, wide;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const uint64_t x = inputs[i][0] & 0xffff, y = inputs[i][1] & 0xffff, z = inputs[i][2] >> 32;
+      if (h->reference.isNan(static_cast<uint32_t>(x)) || h->reference.isNan(static_cast<uint32_t>(y))) continue;
+      auto single = [&](uint64_t c) {
+        return uint64_t{bitsOf(static_cast<float>(h->reference.value(static_cast<uint32_t>(c))))};
+      };
+      mixed.push_back(Slots{x, y, z});
+      wide.push_back(Slots{single(x), single(y), z});
+    }
+    for (const char* form : {"add.rn", "sub.rz.sat", "fma.rp"}) {
+      const bool three = form[0] == 'f';
+      const auto expected = run({std::string(form) + ".f32", three ? "D a b c" : "D a c"}, Machine::hostScalar, wide);
+      for (const Machine m : kMachines) {
+        const auto got = run({std::string(form) + ".f32." + h->name, three ? "D a b c" : "D a c"}, m, mixed);
+        for (size_t i = 0; i < mixed.size(); ++i)
+          ASSERT_EQ(got[i][0], expected[i][0]) << form << " " << h->name << " " << name(m) << " " << i;
+      }
+    }
+  }
+}
+
 TEST(JitSmallFloat, IntegersFromEveryHalf) {
   for (const Half* h : {&f16(), &bf16()})
     for (const char* d : {"s16", "u16", "s32", "u32"}) {

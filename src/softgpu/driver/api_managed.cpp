@@ -24,6 +24,11 @@ using memory::ManagedMemory;
 using memory::ManagedPage;
 using memory::Processor;
 
+bool managed::hostNodeExists(int id) {
+  if (id <= 0) return id == 0;
+  return access(("/sys/devices/system/node/node" + std::to_string(id)).c_str(), F_OK) == 0;
+}
+
 DRIVER_API(cuMemAllocManaged)(CUdeviceptr* dptr, size_t bytesize, unsigned int flags) {
   Ref<Context> context;
   if (const CUresult e = currentContext(context)) return e;
@@ -50,15 +55,10 @@ CUresult managedRange(uint64_t address, size_t count) {
   return CUDA_SUCCESS;
 }
 
-bool hasNode(int id) {
-  if (id <= 0) return id == 0;
-  return access(("/sys/devices/system/node/node" + std::to_string(id)).c_str(), F_OK) == 0;
-}
-
 bool validLocation(const CUmemLocation& location) {
   switch (location.type) {
     case CU_MEM_LOCATION_TYPE_DEVICE: return Driver::get().device(location.id) != nullptr;
-    case CU_MEM_LOCATION_TYPE_HOST_NUMA: return hasNode(location.id);
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA: return managed::hostNodeExists(location.id);
     case CU_MEM_LOCATION_TYPE_HOST:
     case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT: return true;
     default: return false;

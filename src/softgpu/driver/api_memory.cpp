@@ -107,7 +107,8 @@ CUresult freeKinds(uint64_t address, std::initializer_list<Kind> kinds) {
   if (!found || found->address != address || found->releasing) return CUDA_ERROR_INVALID_VALUE;
   bool ok = false;
   for (Kind k : kinds) ok |= k == found->kind;
-  ok |= found->kind == Kind::imported && found->pool;  // by an IPC handle: cuIpcCloseMemHandle
+  // Of a pool, which may be of any kind; not what an IPC handle gave (cuIpcCloseMemHandle).
+  ok = found->pool ? std::find(kinds.begin(), kinds.end(), Kind::device) != kinds.end() : ok;
   if (!ok) return CUDA_ERROR_INVALID_VALUE;
   settleDevice(found->device);
   Ref<Context> context;

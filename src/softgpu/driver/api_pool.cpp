@@ -2,8 +2,11 @@
 //
 // Stream-ordered allocation and memory pools. A pool hands memory back to the
 // device as soon as the stream has come to the free, so that what it reserves
-// is what is in use.
+// is what is in use. Pools of the host's memory and of managed memory are of
+// the same sort; their memory is what cuMemHostAlloc and cuMemAllocManaged give.
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "platform/clock.h"
 #include "platform/tools_api.h"
@@ -11,6 +14,8 @@
 #include "softgpu/driver/copy.h"
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/graph_memory.h"
+#include "softgpu/driver/managed.h"
+#include "softgpu/driver/message.h"
 #include "softgpu/driver/pool.h"
 #include "softgpu/driver/sync.h"
 #include "softgpu/driver/tools.h"
@@ -33,7 +38,7 @@ void reportPool(Pool& pool, uint32_t operation) {
   r.deviceId = pool.device()->ordinal;
   r.handle = pool.handle();
   r.pool = pool.handle();
-  r.memoryKind = SONDE_MEMORY_DEVICE;
+  r.memoryKind = toolsKind(pool.kind());
   r.memoryOp = operation;
   r.time = platform::nowNs();
   r.correlationId = currentCorrelation();
@@ -72,19 +77,99 @@ Ref<Pool> currentPool(Device& device) {
   return defaultPool(device);
 }
 
+bool onHost(const CUmemLocation& location) {
+  return location.type == CU_MEM_LOCATION_TYPE_HOST || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+         location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+}
+
+// What a pool at a location is of.
+struct Place {
+  memory::Kind kind = memory::Kind::device;
+  Device* device = nullptr;
+};
+
+CUresult poolPlace(const CUmemLocation* location, CUmemAllocationType type, Place& place) {
+  if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
+  if (!location) return CUDA_ERROR_INVALID_VALUE;
+  const bool managed = type == CU_MEM_ALLOCATION_TYPE_MANAGED;
+  if (!managed && type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+  place = {managed ? memory::Kind::managed : memory::Kind::pinned, Driver::get().device(0)};
+  switch (static_cast<int>(location->type)) {
+    case CU_MEM_LOCATION_TYPE_DEVICE:
+      if (!managed) place.kind = memory::Kind::device;
+      if (const CUresult e = findDevice(location->id, place.device)) return e;
+      break;
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+      if (!managed::hostNodeExists(location->id)) return CUDA_ERROR_INVALID_DEVICE;
+      break;
+    case CU_MEM_LOCATION_TYPE_HOST:
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT: break;
+    case CU_MEM_LOCATION_TYPE_NONE:
+      if (!managed) return CUDA_ERROR_INVALID_VALUE;
+      break;
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (!place.device) return CUDA_ERROR_NO_DEVICE;
+  return managed && !place.device->model.unifiedMemory ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+
+// Default and current pools that are not of a device's own memory. Never goes.
+using PlaceKey = std::tuple<memory::Kind, int, int>;
+struct Elsewhere {
+  std::mutex mutex;
+  std::map<PlaceKey, Ref<Pool>> defaults, current;
+};
+Elsewhere& elsewhere() {
+  static Elsewhere& all = *new Elsewhere;
+  return all;
+}
+
+PlaceKey keyOf(const CUmemLocation& location, const Place& place) {
+  const bool numbered = location.type == CU_MEM_LOCATION_TYPE_DEVICE || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+  return {place.kind, static_cast<int>(location.type), numbered ? location.id : 0};
+}
+
+Ref<Pool> defaultPool(const CUmemLocation& location, const Place& place) {
+  std::lock_guard lock(elsewhere().mutex);
+  Ref<Pool>& pool = elsewhere().defaults[keyOf(location, place)];
+  if (!pool) {
+    pool = make<Pool>(place.device, true, place.kind);
+    pool->location = location;
+    HandleTable::publish(pool.get());
+  }
+  return pool;
+}
+
+void forgetCurrent(const Pool& pool) {
+  std::lock_guard lock(elsewhere().mutex);
+  std::erase_if(elsewhere().current, [&](const auto& entry) { return entry.second.get() == &pool; });
+}
+
 CUresult allocateFrom(Pool& pool, CUdeviceptr* dptr, size_t bytes, CUstream hStream) {
   Ref<Stream> stream;
   if (const CUresult e = resolveStream(hStream, stream)) return e;
   if (!dptr) return CUDA_ERROR_INVALID_VALUE;
-  if (Capture* capture = stream->capture.load()) return captureAllocation(*capture, *stream, bytes, dptr);
+  if (Capture* capture = stream->capture.load()) {
+    if (pool.kind() == memory::Kind::device) return captureAllocation(*capture, *stream, bytes, dptr);
+    say("graphs allocate memory of devices only");
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
   if (bytes == 0) {
     *dptr = 0;
     return CUDA_SUCCESS;
   }
   Context& context = *stream->context();
+  if (pool.maxBytes != 0 && bytes > pool.maxBytes - std::min(pool.maxBytes, pool.used.load()))
+    return CUDA_ERROR_OUT_OF_MEMORY;
   Allocation request;
   request.bytes = bytes;
-  request.device = pool.device()->ordinal;
+  request.kind = pool.kind();
+  request.device = pool.kind() == memory::Kind::device ? pool.device()->ordinal : context.device()->ordinal;
+  if (pool.kind() == memory::Kind::pinned) request.flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
+  if (pool.kind() == memory::Kind::managed) {
+    request.flags = CU_MEM_ATTACH_GLOBAL;
+    managed::beforeAllocation(*context.device());
+  }
   request.pool = reinterpret_cast<uint64_t>(pool.handle());
   request.contextUid = context.uid();
   request.contextHandle = reinterpret_cast<uint64_t>(context.handle());
@@ -132,8 +217,7 @@ DRIVER_API(cuMemFreeAsync)(CUdeviceptr dptr, CUstream hStream) {
   if (const auto memory = GraphMemory::find(dptr)) return memory->give() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   const auto found = Allocator::get().find(dptr);
   // What another process shares by a pool is let go of in the same way; by an IPC handle it is closed.
-  const bool imported = found && found->kind == memory::Kind::imported && found->pool;
-  if (!found || found->address != dptr || (found->kind != memory::Kind::device && !imported))
+  if (!found || found->address != dptr || (found->kind != memory::Kind::device && !found->pool))
     return CUDA_ERROR_INVALID_VALUE;
   Allocation what;
   if (!Allocator::get().markReleasing(dptr, &what)) return CUDA_ERROR_INVALID_VALUE;
@@ -146,14 +230,19 @@ DRIVER_API(cuMemFreeAsync)(CUdeviceptr dptr, CUstream hStream) {
 
 DRIVER_API(cuMemPoolCreate)(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
   if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
-  if (!pool || !poolProps || poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+  if (!pool || !poolProps) return CUDA_ERROR_INVALID_VALUE;
   if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE &&
       poolProps->handleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
     return CUDA_ERROR_NOT_SUPPORTED;
-  if (poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
-  Device* device;
-  if (const CUresult e = findDevice(poolProps->location.id, device)) return e;
-  auto created = make<Pool>(device, false);
+  Place place;
+  if (const CUresult e = poolPlace(&poolProps->location, poolProps->allocType, place)) return e;
+  if (place.kind != memory::Kind::device && poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE) {
+    say("only pools of a device's memory can be shared with other processes");
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  auto created = make<Pool>(place.device, false, place.kind);
+  created->location = poolProps->location;
+  created->maxBytes = poolProps->maxSize;
   created->shareable = poolProps->handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   if (!HandleTable::publish(created.get())) return CUDA_ERROR_OUT_OF_MEMORY;
   reportPool(*created, 3);
@@ -169,6 +258,7 @@ DRIVER_API(cuMemPoolDestroy)(CUmemoryPool pool) {
     std::lock_guard lock(p->device()->poolMutex);
     if (p->device()->currentPool.get() == p.get()) p->device()->currentPool.reset();
   }
+  forgetCurrent(*p);
   reportPool(*p, 4);
   return HandleTable::retire(p.get()) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -228,12 +318,25 @@ DRIVER_API(cuMemPoolSetAccess)(CUmemoryPool pool, const CUmemAccessDesc* map, si
   Ref<Pool> p;
   if (const CUresult e = findPool(pool, p)) return e;
   if (count && !map) return CUDA_ERROR_INVALID_VALUE;
+  const bool ofHost = p->kind() == memory::Kind::pinned;
   for (size_t i = 0; i < count; i++) {
+    if (p->kind() != memory::Kind::device && onHost(map[i].location)) {
+      if (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) return CUDA_ERROR_INVALID_VALUE;
+      continue;
+    }
     if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || !Driver::get().device(map[i].location.id))
       return CUDA_ERROR_INVALID_DEVICE;
-    if (map[i].location.id == static_cast<int>(p->device()->ordinal) &&
+    if (!ofHost && map[i].location.id == static_cast<int>(p->device()->ordinal) &&
         map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
       return CUDA_ERROR_INVALID_VALUE;
+  }
+  for (size_t i = 0; ofHost && i < count; i++) {
+    if (onHost(map[i].location)) continue;
+    const uint64_t bit = uint64_t{1} << (map[i].location.id % 64);
+    if (map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)
+      p->access.fetch_and(~bit);
+    else
+      p->access.fetch_or(bit);
   }
   return CUDA_SUCCESS;
 }
@@ -242,9 +345,12 @@ DRIVER_API(cuMemPoolGetAccess)(CUmemAccess_flags* flags, CUmemoryPool memPool, C
   Ref<Pool> p;
   if (const CUresult e = findPool(memPool, p)) return e;
   if (!flags || !location) return CUDA_ERROR_INVALID_VALUE;
-  *flags = location->type == CU_MEM_LOCATION_TYPE_DEVICE && Driver::get().device(location->id)
-               ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-               : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  bool may = false;
+  if (location->type == CU_MEM_LOCATION_TYPE_DEVICE && Driver::get().device(location->id))
+    may = p->kind() != memory::Kind::pinned || (p->access.load() >> (location->id % 64) & 1) != 0;
+  else
+    may = p->kind() != memory::Kind::device && onHost(*location);
+  *flags = may ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
   return CUDA_SUCCESS;
 }
 
@@ -271,27 +377,10 @@ CUresult setCurrentPool(CUdevice dev, CUmemoryPool pool) {
   if (const CUresult e = findDevice(dev, device)) return e;
   Ref<Pool> p;
   if (const CUresult e = findPool(pool, p)) return e;
-  if (p->device() != device || p->importedFrom) return CUDA_ERROR_INVALID_VALUE;
+  if (p->device() != device || p->importedFrom || p->kind() != memory::Kind::device) return CUDA_ERROR_INVALID_VALUE;
   std::lock_guard lock(device->poolMutex);
   device->currentPool = Ref<Object>(p.get());
   return CUDA_SUCCESS;
-}
-
-// Pools are of memory on devices: a device's attributes say that the host and managed memory have none.
-CUresult poolPlace(const CUmemLocation* location, CUmemAllocationType type, Device*& device) {
-  if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
-  if (!location) return CUDA_ERROR_INVALID_VALUE;
-  const bool managed = type == CU_MEM_ALLOCATION_TYPE_MANAGED;
-  if (!managed && type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
-  switch (static_cast<int>(location->type)) {
-    case CU_MEM_LOCATION_TYPE_DEVICE: break;
-    case CU_MEM_LOCATION_TYPE_HOST:
-    case CU_MEM_LOCATION_TYPE_HOST_NUMA: return CUDA_ERROR_NOT_SUPPORTED;
-    case CU_MEM_LOCATION_TYPE_NONE: return managed ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
-    default: return CUDA_ERROR_INVALID_VALUE;
-  }
-  if (const CUresult e = findDevice(location->id, device)) return e;
-  return managed ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -300,24 +389,42 @@ DRIVER_API(cuDeviceSetMemPool)(CUdevice dev, CUmemoryPool pool) { return setCurr
 
 DRIVER_API(cuMemGetDefaultMemPool)(CUmemoryPool* pool_out, CUmemLocation* location, CUmemAllocationType type) {
   if (!pool_out) return CUDA_ERROR_INVALID_VALUE;
-  Device* device;
-  if (const CUresult e = poolPlace(location, type, device)) return e;
-  *pool_out = static_cast<CUmemoryPool>(defaultPool(*device)->handle());
+  Place place;
+  if (const CUresult e = poolPlace(location, type, place)) return e;
+  *pool_out = static_cast<CUmemoryPool>(
+      (place.kind == memory::Kind::device ? defaultPool(*place.device) : defaultPool(*location, place))->handle());
   return CUDA_SUCCESS;
 }
 
 DRIVER_API(cuMemGetMemPool)(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
   if (!pool) return CUDA_ERROR_INVALID_VALUE;
-  Device* device;
-  if (const CUresult e = poolPlace(location, type, device)) return e;
-  *pool = static_cast<CUmemoryPool>(currentPool(*device)->handle());
+  Place place;
+  if (const CUresult e = poolPlace(location, type, place)) return e;
+  if (place.kind == memory::Kind::device) {
+    *pool = static_cast<CUmemoryPool>(currentPool(*place.device)->handle());
+    return CUDA_SUCCESS;
+  }
+  {
+    std::lock_guard lock(elsewhere().mutex);
+    if (const auto set = elsewhere().current.find(keyOf(*location, place)); set != elsewhere().current.end()) {
+      *pool = static_cast<CUmemoryPool>(set->second->handle());
+      return CUDA_SUCCESS;
+    }
+  }
+  *pool = static_cast<CUmemoryPool>(defaultPool(*location, place)->handle());
   return CUDA_SUCCESS;
 }
 
 DRIVER_API(cuMemSetMemPool)(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
-  Device* device;
-  if (const CUresult e = poolPlace(location, type, device)) return e;
-  return setCurrentPool(location->id, pool);
+  Place place;
+  if (const CUresult e = poolPlace(location, type, place)) return e;
+  if (place.kind == memory::Kind::device) return setCurrentPool(location->id, pool);
+  Ref<Pool> p;
+  if (const CUresult e = findPool(pool, p)) return e;
+  if (p->kind() != place.kind || keyOf(p->location, place) != keyOf(*location, place)) return CUDA_ERROR_INVALID_VALUE;
+  std::lock_guard lock(elsewhere().mutex);
+  elsewhere().current[keyOf(*location, place)] = std::move(p);
+  return CUDA_SUCCESS;
 }
 
 }  // namespace sonde::softgpu::driver

@@ -19,6 +19,8 @@ namespace sonde::softgpu::driver::managed {
 // Checks a prefetch to a location, or (null) a range that is discarded.
 CUresult planPrefetch(uint64_t address, size_t count, const CUmemLocation* location, const Context& context,
                       PrefetchPlan& plan);
+// Whether the host has this node of memory.
+bool hostNodeExists(int id);
 // Before a managed allocation is made.
 void beforeAllocation(const Device& device);
 // Around a command, on the thread that runs it.

@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "softgpu/exec/device_memory.h"
 #include "softgpu/exec/faults.h"
+#include "softgpu/exec/mbarrier.h"
 #include "softgpu/exec/program_impl.h"
 #include "softgpu/exec/time_limit.h"
 #include "softgpu/memory/address_space.h"
@@ -173,6 +176,8 @@ void Cta::start(uint64_t index, uint64_t* counters, uint32_t sm) {
   for (uint32_t w = 0; w < warps; ++w) {
     control[w].status = WarpStatus::ready;
     control[w].clusterArrived = 0;
+    control[w].mbarrier = nullptr;
+    control[w].mbarrierWaits = control[w].mbarrierSeen = 0;
     control[w].clusterComplete = false;
     prepareFiber(control[w].fiber, control[w].stack, &warpMain, &states[w]);
   }
@@ -229,22 +234,35 @@ void Cta::resume() {
     if (control[w].status == WarpStatus::atChildren) control[w].status = WarpStatus::ready;
 }
 
+bool Cta::onlyWaits() {
+  bool any = false, only = true;
+  for (uint32_t w = 0; w < warps; ++w) {
+    WarpControl& c = control[w];
+    const bool waits = c.mbarrierWaits != c.mbarrierSeen;
+    c.mbarrierSeen = c.mbarrierWaits;
+    if (c.status == WarpStatus::done || c.status == WarpStatus::atBarrier || c.status == WarpStatus::atClusterBarrier)
+      continue;
+    only &= waits;
+    any |= waits;
+  }
+  return any && only;
+}
+
 void Cta::reportDeadlock() {
   // Name one waiting warp, and who waits where.
   std::string text;
   const WarpState* first = nullptr;
+  auto add = [&](uint32_t w) {
+    if (!first) first = &states[w];
+    text += fmt::format(" {} ({})", w, grid->program->place(states[w].position));
+  };
   for (uint32_t id = 0; id < kBarriers; ++id) {
     if (!barriers[id].waiting) continue;
     text +=
         fmt::format("{}barrier {} has {} of {} threads; waiting warps:", text.empty() ? "" : "; ", id,
                     barriers[id].arrivedThreads, barriers[id].expected ? barriers[id].expected : liveWarps * kLanes);
     for (uint32_t w = 0; w < warps; ++w)
-      if (control[w].status == WarpStatus::atBarrier && control[w].barrier == id) {
-        if (!first) first = &states[w];
-        Fault at;
-        grid->program->locate(states[w].position, at);
-        text += fmt::format(" {} (PTX line {})", w, at.pos.line);
-      }
+      if (control[w].status == WarpStatus::atBarrier && control[w].barrier == id) add(w);
   }
   bool atCluster = false;
   for (uint32_t w = 0; w < warps; ++w) {
@@ -253,10 +271,24 @@ void Cta::reportDeadlock() {
       text += fmt::format("{}the cluster's barrier has {} of {} warps; waiting warps:", text.empty() ? "" : "; ",
                           cluster->arrivedWarps, cluster->liveWarps);
     atCluster = true;
-    if (!first) first = &states[w];
-    Fault at;
-    grid->program->locate(states[w].position, at);
-    text += fmt::format(" {} (PTX line {})", w, at.pos.line);
+    add(w);
+  }
+  std::set<const volatile uint64_t*> mbarriers;
+  for (uint32_t w = 0; w < warps; ++w)
+    if (control[w].status == WarpStatus::yielded && control[w].mbarrier) mbarriers.insert(control[w].mbarrier);
+  const auto& space = memory::AddressSpace::get();
+  for (const auto* object : mbarriers) {
+    const uint64_t address = reinterpret_cast<uint64_t>(object) - static_cast<uint64_t>(space.deviceDelta);
+    if (!space.shared.contains(address, 8)) continue;
+    const Mbarrier b(*object);
+    const bool own = address - states[0].sharedBase < states[0].sharedWindowSize;
+    text += fmt::format("{}the mbarrier at {} 0x{:x} has {} of {} arrivals", text.empty() ? "" : "; ",
+                        own ? "shared address" : "address", own ? address - states[0].sharedBase : address,
+                        b.expected - std::min(b.pending, b.expected), b.expected);
+    if (b.bytes != 0) text += fmt::format(" and waits for {} more bytes", b.bytes);
+    text += "; waiting warps:";
+    for (uint32_t w = 0; w < warps; ++w)
+      if (control[w].status == WarpStatus::yielded && control[w].mbarrier == object) add(w);
   }
   if (!first) first = &states[0];
   recordFault(*grid, *first, kErrorTimeout, 0, 0, fmt::format("deadlock: {}", text).c_str());

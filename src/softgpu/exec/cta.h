@@ -37,6 +37,9 @@ struct WarpControl {
   uint32_t barrierResult = 0;
   uint32_t clusterArrived = 0;   // lanes that have come to the cluster's barrier
   bool clusterComplete = false;  // … and no lane is missing
+  // The last mbarrier that this warp waited for in vain, where the host sees it.
+  const volatile uint64_t* mbarrier = nullptr;
+  uint32_t mbarrierWaits = 0, mbarrierSeen = 0;  // how often, and when IdleWatch looked last
 };
 
 struct Cta;
@@ -84,6 +87,9 @@ struct Cta {
   Step step();
   // After `waiting`, when those kernels have run.
   void resume();
+  // Every warp waits at a barrier, of one sort or another, and at least one for
+  // an mbarrier since this was asked last.
+  bool onlyWaits();
   // No warp can ever go on: says who waits where, and ends the block.
   void reportDeadlock();
 

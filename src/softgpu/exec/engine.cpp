@@ -263,6 +263,7 @@ void runClusters(GridRun& grid, WorkerContext& context, Start&& start, Launched&
   bool more = true;
   uint32_t idleRounds = 0;
   const uint32_t patience = grid.request->cooperative ? 0 : 64;
+  IdleWatch watch;
   while (true) {
     if (resident == 0 || (more && idleRounds > patience)) {
       if (more && begin(context.clusterPlace(resident, size))) {
@@ -286,8 +287,16 @@ void runClusters(GridRun& grid, WorkerContext& context, Start&& start, Launched&
     }
     if (progressed) {
       idleRounds = 0;
+      watch.progressed();
     } else {
       ++idleRounds;
+      if (!more || idleRounds > patience)
+        watch.idle(grid, [&] {
+          std::vector<Cta*> blocks;
+          for (size_t i = 0; i < resident; ++i)
+            for (auto& cta : context.clusters[i]->ctas) blocks.push_back(cta.get());
+          return blocks;
+        });
       if (!more || idleRounds > patience) sched_yield();
     }
   }
@@ -389,7 +398,12 @@ void EngineImpl::runBlocks(GridRun& grid, bool) {
       watch.progressed();
     } else if (resident) {
       ++idleRounds;
-      if (!more || idleRounds > patience) watch.idle(grid, *context.places[0]->cta);
+      if (!more || idleRounds > patience)
+        watch.idle(grid, [&] {
+          std::vector<Cta*> blocks;
+          for (size_t i = 0; i < resident; ++i) blocks.push_back(context.places[i]->cta.get());
+          return blocks;
+        });
       if (!more || idleRounds > patience) sched_yield();
       if (grid.failed.load(std::memory_order_relaxed)) more = false;
     }

@@ -42,14 +42,9 @@ OpcodeFidelity fidelityOf(Opcode opcode) {
     case Opcode::activemask: return {orderDependent, "lanes meet again as early as they can"};
 
     // Forms that are missing.
-    case Opcode::add:
-    case Opcode::sub:
-    case Opcode::mul:
-    case Opcode::fma: return {exact, ".f32x2 and mixed precision: unsupported"};
-    case Opcode::cvt: return {exact, ".rs and 4- and 6-bit floats: unsupported"};
+    case Opcode::cvt: return {exact, ".rs (stochastic rounding): unsupported"};
     case Opcode::mma: return {exact, "bit for bit as an H200; .sp and .block_scale: unsupported"};
     case Opcode::wmma: return {exact, "fragments have a layout of our own"};
-    case Opcode::redux: return {exact, ".f32 with .abs or .NaN: unsupported"};
     case Opcode::cp:
       return {exact,
               "done when issued; im2col::w, .cp_mask, .ignore_oob and .cta_group: unsupported; "
@@ -100,10 +95,7 @@ Fidelity fidelityOf(const Instruction& in) {
             default: break;
           }
       return exact;
-    case Opcode::add:
-    case Opcode::sub:
-    case Opcode::mul:
-    case Opcode::fma: return t == ScalarType::f32x2 || in.types.size() > 1 ? unsupported : exact;
+    case Opcode::cvt: return in.has(Mod::rs) ? unsupported : exact;
     default: return plain;
   }
 }

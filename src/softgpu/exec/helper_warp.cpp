@@ -41,18 +41,19 @@ void match(uint32_t mask, uint32_t all, const uint64_t* value, const uint32_t* m
   }
 }
 
-void redux(uint32_t mask, uint32_t op, const uint32_t* value, const uint32_t* members, uint32_t* out) {
+void redux(uint32_t mask, uint32_t what, const uint32_t* value, const uint32_t* members, uint32_t* out) {
+  const uint32_t op = what & ~kReduxNan;
+  auto f = [](uint32_t u) {
+    float x;
+    std::memcpy(&x, &u, 4);
+    return x;
+  };
   for (uint32_t m = mask; m; m &= m - 1) {
     const auto l = static_cast<uint32_t>(__builtin_ctz(m));
     bool first = true;
     uint32_t r = 0;
     for (uint32_t n = mask & members[l]; n; n &= n - 1) {
       const uint32_t v = value[__builtin_ctz(n)];
-      auto f = [](uint32_t u) {
-        float x;
-        std::memcpy(&x, &u, 4);
-        return x;
-      };
       if (first)
         r = v;
       else
@@ -65,11 +66,21 @@ void redux(uint32_t mask, uint32_t op, const uint32_t* value, const uint32_t* me
           case 5: r &= v; break;
           case 6: r |= v; break;
           case 7: r ^= v; break;
-          case 8: r = std::isnan(f(r)) || f(v) < f(r) ? v : r; break;
-          default: r = std::isnan(f(r)) || f(v) > f(r) ? v : r; break;
+          // As min and max: a NaN yields to a number, or wins with .NaN; -0 is below +0.
+          default:
+            if (std::isnan(f(v))) {
+              if (what & kReduxNan) r = v;
+            } else if (std::isnan(f(r))) {
+              if (!(what & kReduxNan)) r = v;
+            } else if (f(v) == f(r)) {
+              r = op == 8 ? r | v : r & v;
+            } else if (op == 8 ? f(v) < f(r) : f(v) > f(r)) {
+              r = v;
+            }
         }
       first = false;
     }
+    if (op >= 8 && std::isnan(f(r))) r = 0x7fffffff;
     out[l] = r;
   }
 }
@@ -147,6 +158,7 @@ SONDE_DEVICE_CODE void mbarrier(WarpState* w, const uint64_t* addresses, uint32_
                                 const uint64_t* amount, uint64_t* out) {
   const auto op = static_cast<MbarrierOp>(what >> 8 & 255);
   uint32_t waiting = 0;
+  const volatile uint64_t* object = nullptr;  // of the first lane that waits
   for (uint32_t m = mask; m; m &= m - 1) {
     const auto l = static_cast<uint32_t>(__builtin_ctz(m));
     auto* p = static_cast<volatile uint64_t*>(resolveLane(w, what & 255, addresses[l], 8, l, true));
@@ -185,12 +197,17 @@ SONDE_DEVICE_CODE void mbarrier(WarpState* w, const uint64_t* addresses, uint32_
     }
     if (op == MbarrierOp::testState || op == MbarrierOp::testParity) {
       waiting |= static_cast<uint32_t>(out[l] == 0) << l;
+      if (!object && out[l] == 0) object = p;
       continue;
     }
     *p = b.pack();
     if (op != MbarrierOp::init && b.phase != Mbarrier(old).phase && !suspendedWarps.empty()) phaseEnded(addresses[l]);
   }
-  if (!waiting || !(what >> 16 & 1)) return;
+  if (!waiting) return;
+  WarpControl& control = w->cta->control[w->warpid];
+  control.mbarrier = object;
+  ++control.mbarrierWaits;
+  if (!(what >> 16 & 1)) return;
   const uint64_t barrier = addresses[__builtin_ctz(waiting)];
   if (!suspendAtPhase(w, barrier)) return;
   for (uint32_t m = waiting; m; m &= m - 1) {

@@ -228,6 +228,14 @@ void ProgramImpl::locate(uint64_t position, Fault& fault) const {
   fault.fileLine = loc.line;
 }
 
+std::string ProgramImpl::place(uint64_t position) const {
+  Fault at;
+  locate(position, at);
+  std::string text = fmt::format("PTX line {}", at.pos.line);
+  if (!at.file.empty()) text += fmt::format(", {}:{}", at.file, at.fileLine);
+  return text;
+}
+
 std::shared_ptr<const jit::CompiledKernel> ProgramImpl::compiled(uint32_t kernel, CountLevel level, bool sourceLevel,
                                                                  CompileInfo* info) const {
   std::shared_ptr<Slot> slot;

@@ -30,6 +30,8 @@ class ProgramImpl final : public Program {
   const uint64_t* addressTable() const { return addresses_.data(); }
   // Line of the PTX, and of the source when the PTX has a .loc.
   void locate(uint64_t position, Fault& fault) const;
+  // The PTX line, and that of the source where there is one.
+  std::string place(uint64_t position) const;
 
   // Null and `info.error` on failure.
   std::shared_ptr<const jit::CompiledKernel> compiled(uint32_t kernel, CountLevel level, bool sourceLevel,

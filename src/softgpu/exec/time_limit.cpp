@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <map>
 
 #include "platform/clock.h"
 #include "softgpu/exec/fault_text.h"
@@ -13,7 +14,7 @@
 namespace sonde::softgpu::exec {
 namespace {
 
-constexpr uint64_t kIdleHintNs = 10'000'000'000;
+constexpr uint64_t kIdleHintNs = 10'000'000'000, kDeadlockNs = 2'000'000'000;
 
 bool overTime(const GridRun& grid) {
   const uint64_t limit = kernelTimeLimit();
@@ -39,17 +40,33 @@ void checkTimeBetweenBlocks(GridRun& grid, const WarpState& warp) {
   if (kernelTimeLimit() && overTime(grid) && !grid.failed.load(std::memory_order_relaxed)) recordTimeout(grid, warp);
 }
 
-void IdleWatch::idle(GridRun& grid, const Cta& cta) {
-  if (++rounds_ % 64) return;
+bool IdleWatch::due() {
+  if (++rounds_ % 64) return false;
   const uint64_t now = platform::nowNs();
   if (since_ == 0) since_ = now;
-  if (now - since_ < kIdleHintNs || grid.idleSaid.exchange(true)) return;
+  return now - since_ >= kDeadlockNs;
+}
+
+void IdleWatch::look(GridRun& grid, const std::vector<Cta*>& blocks) {
+  std::map<ClusterGroup*, bool> stuck;
+  for (Cta* cta : blocks) {
+    const bool waits = cta->onlyWaits();
+    bool ended = true;  // blocks of a cluster that have no warps left need not wait
+    for (uint32_t w = 0; w < cta->warps; ++w) ended &= cta->control[w].status == WarpStatus::done;
+    stuck.try_emplace(cta->cluster, true).first->second &= waits || ended;
+  }
+  for (Cta* cta : blocks) {
+    if (!looked_ || !stuck[cta->cluster]) continue;
+    cta->reportDeadlock();
+    return;
+  }
+  looked_ = true;
+  if (platform::nowNs() - since_ < kIdleHintNs || blocks.empty() || grid.idleSaid.exchange(true)) return;
+  const Cta& cta = *blocks[0];
   std::string text;
   for (uint32_t w = 0, named = 0; w < cta.warps && named < 8; ++w) {
     if (cta.control[w].status != WarpStatus::yielded) continue;
-    Fault at;
-    grid.program->locate(cta.states[w].position, at);
-    text += fmt::format("{} warp {} (PTX line {})", named++ ? "," : "", w, at.pos.line);
+    text += fmt::format("{} warp {} ({})", named++ ? "," : "", w, grid.program->place(cta.states[w].position));
   }
   const WarpState& s = cta.states[0];
   std::fprintf(

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <vector>
 
 #include "softgpu/exec/warp_state.h"
 
@@ -34,13 +35,23 @@ void checkTimeBetweenBlocks(GridRun& grid, const WarpState& warp);
 // One thread's view of a grid whose warps may all be waiting.
 class IdleWatch {
  public:
-  void progressed() { since_ = 0; }
-  // Every warp of `cta` has waited in its loop once more.
-  void idle(GridRun& grid, const Cta& cta);
+  void progressed() {
+    since_ = 0;
+    looked_ = false;
+  }
+  // Every warp of the blocks that `blocks()` lists has waited in its loop once more.
+  // Ends them if all that they do is to wait for mbarriers, which nobody else can complete.
+  template <class Blocks>
+  void idle(GridRun& grid, Blocks&& blocks) {
+    if (due()) look(grid, blocks());
+  }
 
  private:
+  bool due();
+  void look(GridRun& grid, const std::vector<Cta*>& blocks);
   uint64_t since_ = 0;
   uint32_t rounds_ = 0;
+  bool looked_ = false;  // since progress was made
 };
 
 }  // namespace sonde::softgpu::exec

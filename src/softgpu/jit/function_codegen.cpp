@@ -43,8 +43,31 @@ FunctionCodegen::FunctionCodegen(KernelCodegen& kernel, llvm::IRBuilder<>& build
 void FunctionCodegen::unsupported(const Instruction& in, const std::string& why) const {
   std::string text =
       in.mnemonic < ptxModule.mnemonics.size() ? ptxModule.mnemonics[in.mnemonic] : std::string(ptx::name(in.op));
-  throw Unsupported("function '" + function.name + "', line " + std::to_string(in.pos.line) + ": " + text + ": " + why);
+  std::string place = "line " + std::to_string(in.pos.line);
+  if (in.loc < ptxModule.locations.size()) {
+    const ptx::Location& loc = ptxModule.locations[in.loc];
+    for (const auto& file : ptxModule.files)
+      if (file.index == loc.file) place += " (" + file.path + ":" + std::to_string(loc.line) + ")";
+  }
+  // Some reasons begin with the instruction.
+  const bool named = why.compare(0, text.size(), text) == 0;
+  throw Unsupported("function '" + function.name + "', " + place + ": " + (named ? "" : text + ": ") + why);
 }
+
+namespace {
+
+std::string notThere(const Instruction& in) {
+  const std::string text = "not supported by the software GPU (docs/INSTRUCTIONS.md)";
+  switch (in.op) {
+    case Opcode::wgmma: return text + "; build this kernel's fallback for architectures before sm_90a, or use mma.sync";
+    case Opcode::tcgen05:
+      return text + "; build this kernel's fallback for architectures before sm_100a, or use mma.sync";
+    case Opcode::multimem: return text + "; there are no multicast objects: cuMulticastCreate is refused";
+    default: return text;
+  }
+}
+
+}  // namespace
 
 void FunctionCodegen::run() {
   auto& context = b.getContext();
@@ -560,7 +583,7 @@ void FunctionCodegen::emitInstruction(const Instruction& in) {
     if (guard_) {
       emitGuarded(in);
     } else if (!emitOwn(in)) {
-      unsupported(in, "this instruction is not built yet");
+      unsupported(in, notThere(in));
     }
     if (in.op == Opcode::call) afterCall();
   } catch (const Unsupported& e) {
@@ -623,7 +646,7 @@ void FunctionCodegen::emitGuarded(const Instruction& in) {
     b.CreateCondBr(b.CreateICmpNE(effect_, b.getInt32(0)), body, after);
   }
   b.SetInsertPoint(body);
-  if (!emitOwn(in)) unsupported(in, "this instruction is not built yet");
+  if (!emitOwn(in)) unsupported(in, notThere(in));
   b.CreateBr(after);
   b.SetInsertPoint(after);
   effect_ = guard_ = nullptr;

@@ -180,13 +180,14 @@ void FunctionCodegen::emitRedux(const Instruction& in) {
   else if (!in.has(Mod::add))
     throw Unsupported("this reduction");
   if (isFloat || !sameMembers) {
-    if (in.has(Mod::nan_) || in.has(Mod::abs)) throw Unsupported("redux with .NaN or .abs");
-    Value* v = spill(asType(value, b.getInt32Ty(), false), 0);
+    Value* row = asType(value, b.getInt32Ty(), false);
+    if (in.has(Mod::abs)) row = b.CreateAnd(row, splat(b.getInt32(0x7fffffff)));
+    Value* v = spill(row, 0);
     Value* members = spill(source(in.operands[2], ScalarType::b32), 1);
     Value* out = scratch(2);
     b.CreateCall(k_.helper("sonde_redux", b.getVoidTy(),
                            {b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy(), b.getPtrTy(), b.getPtrTy()}),
-                 {effectMask(), b.getInt32(op), v, members, out});
+                 {effectMask(), b.getInt32(op | (in.has(Mod::nan_) ? exec::kReduxNan : 0u)), v, members, out});
     store(in.operands[0], b.CreateAlignedLoad(FixedVectorType::get(b.getInt32Ty(), kWarpSize), out, llvm::Align(64)),
           ScalarType::b32);
     return;

@@ -18,6 +18,10 @@ ScalarType elementOfPair(ScalarType t) {
     case ScalarType::bf16x2: return ScalarType::bf16;
     case ScalarType::e4m3x2: return ScalarType::e4m3;
     case ScalarType::e5m2x2: return ScalarType::e5m2;
+    case ScalarType::e2m1x2: return ScalarType::e2m1;
+    case ScalarType::e2m3x2: return ScalarType::e2m3;
+    case ScalarType::e3m2x2: return ScalarType::e3m2;
+    case ScalarType::ue8m0x2: return ScalarType::ue8m0;
     default: return ScalarType::none;
   }
 }
@@ -195,8 +199,9 @@ bool Lower::convertPacked() {
   auto element = [&](Value* v) {
     if (from == ScalarType::f32) v = flushIf(v, has(Mod::ftz));
     v = clampNegative(v);
-    const bool eightBits = toElement == ScalarType::e4m3 || toElement == ScalarType::e5m2;
-    Value* code = narrow(v, toElement, r, has(Mod::satfinite) || eightBits);
+    const bool saturates = ptx::bitsOf(toElement) <= 8 && toElement != ScalarType::ue8m0;
+    Value* code = narrow(v, toElement, r, has(Mod::satfinite) || saturates);
+    if (ptx::bitsOf(toElement) == 6) code = zext(code, 8);
     // -0 is not below zero, yet .relu makes it +0.
     return has(Mod::relu) ? b.CreateSelect(b.CreateFCmpOEQ(v, fp(0.0)), kLike(code, 0), code) : code;
   };

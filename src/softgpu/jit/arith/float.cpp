@@ -47,10 +47,11 @@ bool Lower::floatMinMax(ScalarType t) {
   return true;
 }
 
-Value* Lower::floatArith(ScalarType t) {
+// `args`: of type t.
+Value* Lower::floatArith(ScalarType t, llvm::ArrayRef<Value*> args) {
   const bool ftz = has(Mod::ftz) && t == ScalarType::f32;
   const Rounding r = rounding();
-  auto operandAt = [&](size_t i) { return flushIf(src(i, t), ftz); };
+  auto operandAt = [&](size_t i) { return flushIf(args[i - 1], ftz); };
   auto one = [&] { return llvm::ConstantFP::get(c.type(t), 1.0); };
   Value* v = nullptr;
   switch (in.op) {
@@ -79,11 +80,25 @@ Value* Lower::floatArith(ScalarType t) {
   return has(Mod::sat) ? saturate(v) : v;
 }
 
+// Both halves of .f32x2, each as the scalar instruction.
+bool Lower::packedSingle() {
+  if (in.op != add && in.op != sub && in.op != mul && in.op != fma) return false;
+  llvm::SmallVector<Value*, 3> low, high;
+  for (size_t i = 1; hasOperand(i); ++i) {
+    Value* both = src(i, ScalarType::b64);
+    low.push_back(asF32(lowHalf(both)));
+    high.push_back(asF32(highHalf(both)));
+  }
+  Value* first = asInt(floatArith(ScalarType::f32, low));
+  dst(pack(first, asInt(floatArith(ScalarType::f32, high))), ScalarType::b64);
+  return true;
+}
+
 bool Lower::floating() {
   const ScalarType t = in.type();
   if (t != ScalarType::f32 && t != ScalarType::f64 && t != ScalarType::f32x2) return false;
   const bool isDouble = t == ScalarType::f64;
-  if (t == ScalarType::f32x2) unsupported("packed f32 needs a later architecture");
+  if (t == ScalarType::f32x2) return packedSingle();
 
   switch (in.op) {
     case add:
@@ -93,13 +108,16 @@ bool Lower::floating() {
     case fma:
     case div:
     case sqrt:
-      if (in.types.size() > 1) unsupported("mixed-precision operands need a later architecture");
-      dst(floatArith(t), t);
+    case rcp: {
+      if (in.op == rcp && isDouble && has(Mod::approx)) return approximate();
+      llvm::SmallVector<Value*, 3> args;
+      // .f32.f16 and .f32.bf16: all operands but the last are of the narrow type.
+      const bool mixed = in.types.size() > 1;
+      for (size_t i = 1; hasOperand(i); ++i)
+        args.push_back(mixed && hasOperand(i + 1) ? widen(src(i, in.type(1)), in.type(1)) : src(i, t));
+      dst(floatArith(t, args), t);
       return true;
-    case rcp:
-      if (isDouble && has(Mod::approx)) return approximate();
-      dst(floatArith(t), t);
-      return true;
+    }
     case min:
     case max: return floatMinMax(t);
     case abs:

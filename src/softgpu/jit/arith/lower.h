@@ -134,12 +134,14 @@ class Lower {
   Value* roundedByControl(FpOp op, llvm::ArrayRef<Value*> args, Rounding r);
   Value* narrowToOdd(Value* f64);       // f64 -> f32, inexact results get an odd last bit
   Value* addToOdd(Value* x, Value* y);  // the same for a sum
-  Value* floatArith(ScalarType t);
+  Value* floatArith(ScalarType t, llvm::ArrayRef<Value*> args);
+  bool packedSingle();
+  Value* narrowUe8m0(Value* f32, Rounding r, bool satfinite);
   bool floatMinMax(ScalarType t);
 
   // --- narrow formats (small_float.cpp) ---
   static const SmallFormat* smallFormat(ScalarType t);
-  Value* widen(Value* code, ScalarType t);  // code of f16, bf16, e4m3, e5m2 -> f32
+  Value* widen(Value* code, ScalarType t);  // code of f16, bf16 or a format of 4 to 8 bits -> f32
   Value* narrow(Value* f32, ScalarType t, Rounding r = Rounding::nearest, bool satfinite = false);
   Value* narrowBits(Value* f32, const SmallFormat& format, Rounding r, bool satfinite);
   Value* flushHalf(Value* code);  // subnormal f16 to zero

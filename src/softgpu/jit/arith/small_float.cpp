@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// f16, bf16 and the 8-bit formats: widening to f32, rounding from it, and the
+// f16, bf16 and the formats of 4, 6 and 8 bits: widening to f32, rounding from it, and the
 // half-precision instructions, each rounded once.
+#include <cmath>
+
 #include "softgpu/jit/arith/lower.h"
 
 namespace sonde::softgpu::jit::arith {
@@ -13,6 +15,10 @@ const SmallFormat* Lower::smallFormat(ScalarType t) {
   static constexpr SmallFormat bf16{16, 7, -126, 0x7f7f, 0x7f80, 0x7fff};
   static constexpr SmallFormat e4m3{8, 3, -6, 0x7e, 0, 0x7f};
   static constexpr SmallFormat e5m2{8, 2, -14, 0x7b, 0x7c, 0x7f};
+  // Neither infinities nor NaN: a NaN becomes the largest number, without its sign.
+  static constexpr SmallFormat e2m3{6, 3, 0, 0x1f, 0, 0x1f};
+  static constexpr SmallFormat e3m2{6, 2, -2, 0x1f, 0, 0x1f};
+  static constexpr SmallFormat e2m1{4, 1, 0, 0x7, 0, 0x7};
   switch (t) {
     case ScalarType::f16:
     case ScalarType::f16x2: return &f16;
@@ -22,6 +28,9 @@ const SmallFormat* Lower::smallFormat(ScalarType t) {
     case ScalarType::e4m3x2: return &e4m3;
     case ScalarType::e5m2:
     case ScalarType::e5m2x2: return &e5m2;
+    case ScalarType::e2m3: return &e2m3;
+    case ScalarType::e3m2: return &e3m2;
+    case ScalarType::e2m1: return &e2m1;
     default: return nullptr;
   }
 }
@@ -45,6 +54,22 @@ Value* Lower::widen(Value* code, ScalarType t) {
       Value* v = b.CreateFMul(widen(half, ScalarType::f16), fp(256.0));
       return b.CreateSelect(b.CreateICmpEQ(magnitude, k(16, 0x7f)), fpBits(0x7fffffff), v);
     }
+    case ScalarType::e2m1:
+    case ScalarType::e2m3:
+    case ScalarType::e3m2: {
+      // The same fields in an f32, whose bias is larger. Subnormals are that there, too.
+      const SmallFormat& f = *smallFormat(t);
+      Value* wide = zext(code, 32);
+      Value* magnitude = b.CreateAnd(wide, k(32, (1u << (f.bits - 1)) - 1));
+      Value* sign = b.CreateShl(b.CreateLShr(wide, k(32, f.bits - 1)), k(32, 31));
+      Value* fields = b.CreateOr(sign, b.CreateShl(magnitude, k(32, 23 - f.mantissa)));
+      return b.CreateFMul(asF32(fields), fp(std::ldexp(1.0, 126 + f.minExponent)));
+    }
+    case ScalarType::ue8m0: {  // a power of two; 0: 2^-127, 255: NaN
+      Value* wide = zext(code, 32);
+      Value* v = b.CreateSelect(b.CreateICmpEQ(wide, k(32, 0)), k(32, 0x00400000), b.CreateShl(wide, k(32, 23)));
+      return asF32(b.CreateSelect(b.CreateICmpEQ(wide, k(32, 255)), k(32, 0x7fffffff), v));
+    }
     default: unsupported("this format cannot be widened");
   }
 }
@@ -63,9 +88,24 @@ Value* Lower::narrow(Value* v, ScalarType t, Rounding r, bool satfinite) {
       return b.CreateSelect(isNan(v), k(16, 0x7fff), b.CreateTrunc(up, intType(16)));
     }
   }
+  if (t == ScalarType::ue8m0) return narrowUe8m0(v, r, satfinite);
   const SmallFormat* format = smallFormat(t);
   if (format == nullptr) unsupported("this format cannot be rounded to");
   return narrowBits(v, *format, r, satfinite);
+}
+
+// The exponent of a magnitude, rounded down or up; 2^-127 is the smallest.
+Value* Lower::narrowUe8m0(Value* v, Rounding r, bool satfinite) {
+  Value* magnitude = b.CreateAnd(asInt(v), k(32, 0x7fffffff));
+  Value* exponent = b.CreateLShr(magnitude, k(32, 23));
+  if (r == Rounding::up) {
+    Value* fraction = b.CreateICmpNE(b.CreateAnd(magnitude, k(32, 0x7fffff)), k(32, 0));
+    Value* finite = b.CreateICmpULT(magnitude, k(32, 0x7f800000));
+    Value* above = b.CreateAnd(b.CreateAnd(fraction, finite), b.CreateICmpUGT(magnitude, k(32, 0x00400000)));
+    exponent = b.CreateAdd(exponent, b.CreateZExt(above, intType(32)));
+  }
+  if (satfinite) exponent = b.CreateSelect(isNan(v), exponent, umin(exponent, k(32, 254)));
+  return b.CreateTrunc(exponent, intType(8));
 }
 
 Value* Lower::narrowBits(Value* v, const SmallFormat& format, Rounding r, bool satfinite) {
