@@ -394,6 +394,11 @@ TEST_F(HookedGraph, BranchesMayOverlapAndJoinsComeAfterAllOfThem) {
   EXPECT_EQ(1, kernels.front().gridX);
   EXPECT_EQ(3, kernels.back().gridX);
   std::set<uint64_t> ids;
+  std::set<uint32_t> branchStreams;
+  for (unsigned i = 1; i < 5; ++i) branchStreams.insert(kernels[i].streamId);
+  EXPECT_EQ(4u, branchStreams.size());                      // what may overlap has streams of its own …
+  EXPECT_EQ(1u, branchStreams.count(kernels[0].streamId));  // … one goes on in the launch's, and so does the join
+  EXPECT_EQ(kernels[0].streamId, kernels[5].streamId);
   for (unsigned i = 0; i < 6; ++i) {
     ids.insert(kernels[i].graphNodeId & 0xffffffff);
     EXPECT_GE(kernels[i].start, i > 0 ? kernels[0].end : 0);

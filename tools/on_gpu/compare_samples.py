@@ -2,7 +2,7 @@
 """Compares what a CUPTI sample prints with two libraries.
 
 Times, process and thread ids, addresses and hardware queues differ from run to run and are left out; correlation ids
-are numbered anew in the order in which they appear. Records are compared kind by kind, each kind in its order: in which
+are numbered anew in the order in which they appear, streams by their rank: the driver's own take ids too. Records are compared kind by kind, each kind in its order: in which
 order kinds follow each other depends on when buffers are delivered.
 
     compare_samples.py OURS THEIRS      exits with 0 when they agree; else prints what differs
@@ -55,6 +55,8 @@ def records(path):
 
 def normal(kinds):
     correlations = {}
+    streams = sorted({int(n) for lines in kinds.values() for line in lines for n in re.findall(r"\bstreamId (\d{1,9})\b", line)})
+    rank = {n: i for i, n in enumerate(streams)}
 
     def number(match):
         return match.group(1) + "#" + str(correlations.setdefault(match.group(2), len(correlations)))
@@ -67,6 +69,7 @@ def normal(kinds):
                 line = pattern.sub(by, line)
             line = re.sub(r"(correlationId )(\d+)", number if kind in ("RUNTIME", "DRIVER") else r"\1N", line)
             line = re.sub(r"(correlation id )(\d+)", r"\1N", line)
+            line = re.sub(r"\b(streamId )(\d{1,9})\b", lambda m: f"{m.group(1)}@{rank[int(m.group(2))]}", line)
             if kind == "text":
                 line = re.sub(r"\b\d+\b(?=\s+(NA|\d+)\s+\S+$)|\b\d{4,}\b", "N", line)
             out.append(re.sub(r"#\d+", "#", line) if kind == "DRIVER" else line)

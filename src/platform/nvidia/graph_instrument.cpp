@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "platform/nvidia/calls.h"
 #include "platform/nvidia/graph_ids.h"
@@ -27,8 +28,9 @@ class Instrument {
         changes_(changes),
         why_(why),
         first_(graph.nodes.size()) {}
-  bool run(bool inBody = false) {
+  bool run(bool inBody = false, uint32_t lane = 0) {
     inBody_ = inBody;
+    lane_ = lane;
     return read() && describe() && (!marks() || addMarks()) && doChildren() && doBodies();
   }
 
@@ -41,11 +43,10 @@ class Instrument {
 
   bool read() {
     nodes_ = nodesOf(copy_, whole_);
-    if (!marks()) return true;
-    if (graph_.nodes.size() + nodes_.size() > kMostNodes) return no("it has too many nodes");
+    if (marks() && graph_.nodes.size() + nodes_.size() > kMostNodes) return no("it has too many nodes");
     size_t count = 0;
     if (!own.cuGraphGetEdges || own.cuGraphGetEdges(copy_, nullptr, nullptr, nullptr, &count) != CUDA_SUCCESS)
-      return no("the driver does not tell its edges");
+      return !marks() || no("the driver does not tell its edges");
     from_.resize(count);
     to_.resize(count);
     std::vector<CUgraphEdgeData> data(count);
@@ -56,7 +57,39 @@ class Instrument {
       before_[to_[i]].push_back(from_[i]);
       after_[from_[i]].push_back(to_[i]);
     }
+    findLanes();
     return true;
+  }
+
+  // A node goes on in the lane of the first of those before it that no other
+  // node has gone on from: what shares a lane runs one after the other.
+  void findLanes() {
+    std::unordered_map<CUgraphNode, size_t> missing;
+    std::vector<CUgraphNode> ready;
+    static const std::vector<CUgraphNode> kNone;
+    auto of = [](const auto& lists, CUgraphNode node) -> const std::vector<CUgraphNode>& {
+      const auto at = lists.find(node);
+      return at != lists.end() ? at->second : kNone;
+    };
+    for (CUgraphNode node : nodes_)
+      if ((missing[node] = of(before_, node).size()) == 0) ready.push_back(node);
+    std::unordered_set<CUgraphNode> continued;
+    bool first = true;
+    for (size_t i = 0; i < ready.size(); ++i) {
+      const CUgraphNode node = ready[i];
+      uint32_t lane = ~0u;
+      for (CUgraphNode from : of(before_, node))
+        if (lane == ~0u && continued.insert(from).second) lane = lanes_[from];
+      if (lane == ~0u && first) lane = lane_;
+      first = false;
+      if (lane == ~0u) {
+        lane = static_cast<uint32_t>(graph_.lanes.size());
+        graph_.lanes.push_back(newStreamId());
+      }
+      lanes_[node] = lane;
+      for (CUgraphNode to : of(after_, node))
+        if (--missing[to] == 0) ready.push_back(to);
+    }
   }
 
   // Copies may name memory that is there only while the graph runs.
@@ -128,6 +161,7 @@ class Instrument {
         case CU_GRAPH_NODE_TYPE_GRAPH: {
           TracedChild child;
           child.node = node;
+          child.lane = lanes_[node];
           if (!own.cuGraphChildGraphNodeGetGraph ||
               own.cuGraphChildGraphNodeGetGraph(node, &child.graph) != CUDA_SUCCESS)
             return no("the driver does not tell a child graph");
@@ -141,8 +175,8 @@ class Instrument {
         case CU_GRAPH_NODE_TYPE_CONDITIONAL:
           if (events_ != nullptr) return no("it has conditional nodes");
           if (changes_ == nullptr) continue;  // how often the body of a condition runs is the device's affair
-          bodies_.push_back(bodiesOf(node));
-          if (bodies_.back().empty())
+          bodies_.emplace_back(lanes_[node], bodiesOf(node));
+          if (bodies_.back().second.empty())
             debug("the bodies of a conditional node are not recorded: it was made before anybody looked");
           continue;
         default:
@@ -151,6 +185,7 @@ class Instrument {
       }
       traced.endEvent = 0;
       traced.inBody = inBody_;
+      traced.lane = lanes_[node];
       place_[node] = graph_.nodes.size();
       graph_.nodes.push_back(std::move(traced));
     }
@@ -163,7 +198,7 @@ class Instrument {
       child.firstEvent = marksSoFar();
       const size_t at = graph_.children.size();
       graph_.children.push_back(child);
-      if (!Instrument(child.graph, whole_, graph_, events_, changes_, why_).run(inBody_)) return false;
+      if (!Instrument(child.graph, whole_, graph_, events_, changes_, why_).run(inBody_, child.lane)) return false;
       graph_.children[at].count = graph_.nodes.size() - child.first;
       graph_.children[at].eventCount = marksSoFar() - child.firstEvent;
     }
@@ -171,9 +206,9 @@ class Instrument {
   }
 
   bool doBodies() {
-    for (const std::vector<CUgraph>& bodies : bodies_)
+    for (const auto& [lane, bodies] : bodies_)
       for (CUgraph body : bodies)
-        if (!Instrument(body, whole_, graph_, events_, changes_, why_).run(true)) return false;
+        if (!Instrument(body, whole_, graph_, events_, changes_, why_).run(true, lane)) return false;
     return true;
   }
 
@@ -272,12 +307,14 @@ class Instrument {
   GraphChanges* changes_;
   std::string* why_;
   bool inBody_ = false;  // of a conditional node
+  uint32_t lane_ = 0;    // that the first node goes on in
   const size_t first_;   // of this graph's own nodes in graph_.nodes; child graphs' come after them
   std::vector<TracedChild> children_;
-  std::vector<std::vector<CUgraph>> bodies_;  // of each conditional node
+  std::vector<std::pair<uint32_t, std::vector<CUgraph>>> bodies_;  // of each conditional node, and its lane
   std::vector<CUgraphNode> nodes_, from_, to_;
   std::unordered_map<CUgraphNode, std::vector<CUgraphNode>> before_, after_;
   std::map<std::pair<CUgraphNode, CUgraphNode>, CUgraphEdgeData> edges_;
+  std::unordered_map<CUgraphNode, uint32_t> lanes_;
   std::unordered_map<CUgraphNode, size_t> place_;  // in graph_.nodes
 };
 

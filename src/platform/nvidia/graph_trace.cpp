@@ -400,7 +400,7 @@ SondeWork nodeWork(const TracedGraph& graph, const TracedNode& node, const Sonde
   work.deviceId = like.deviceId;
   work.contextUid = like.contextUid;
   work.context = like.context;
-  work.streamId = like.streamId;
+  work.streamId = node.lane == 0 ? like.streamId : graph.lanes[node.lane];
   work.graphId = graph.id;
   work.graphNodeId = node.id;
   if (work.kind == SONDE_WORK_KERNEL) {

@@ -35,6 +35,7 @@ struct TracedNode {
   SondeWork work{};                   // what does not change from launch to launch
   std::vector<uint32_t> startEvents;  // indices into the events or stamps: it starts behind the last of them
   uint32_t endEvent = 0;
+  uint32_t lane = 0;  // nodes that may run at the same time have different ones; 0: the launch's stream
   bool enabled = true;
   bool inBody = false;  // of a condition: how often it runs is seen afterwards
 };
@@ -45,6 +46,7 @@ struct TracedChild {
   CUgraph graph = nullptr;     // the copy's, part of it
   size_t first = 0, count = 0;
   size_t firstEvent = 0, eventCount = 0;
+  uint32_t lane = 0;
 };
 
 // One event for each event node; a launch has them to itself until its times
@@ -62,6 +64,7 @@ struct TracedGraph {
   uint32_t id = 0;
   bool oneLine = true;  // no two nodes run at the same time
   std::vector<TracedChild> children;
+  std::vector<uint32_t> lanes{0};                           // their streams' ids; the first is told by the launch
   std::vector<std::pair<CUdeviceptr, size_t>> allocations;  // by its nodes
 
   std::mutex mutex;  // of what follows

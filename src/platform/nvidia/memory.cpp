@@ -7,6 +7,7 @@
 #include <mutex>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "platform/clock.h"
 #include "platform/nvidia/calls.h"
@@ -25,7 +26,8 @@ constexpr uint32_t kMemory[] = {
     CBID(cuMemAllocAsync_ptsz), CBID(cuMemAllocFromPoolAsync), CBID(cuMemAllocFromPoolAsync_ptsz),
     CBID(cuMemFree_v2),         CBID(cuMemFreeHost),           CBID(cuMemFreeAsync),
     CBID(cuMemFreeAsync_ptsz),  CBID(cuMemPoolCreate),         CBID(cuMemPoolDestroy),
-    CBID(cuMemPoolTrimTo)};
+    CBID(cuMemPoolTrimTo),      CBID(cuStreamSynchronize),     CBID(cuStreamSynchronize_ptsz),
+    CBID(cuCtxSynchronize),     CBID(cuCtxSynchronize_v2),     CBID(cuEventSynchronize)};
 enum Operation : uint32_t { kAllocation = 1, kRelease = 2, kPoolCreated = 3, kPoolDestroyed = 4, kPoolTrimmed = 5 };
 constexpr uint32_t kNone = 0xffffffff;
 
@@ -44,6 +46,7 @@ struct Known {
   std::mutex mutex;
   std::unordered_map<uint64_t, Allocation> allocations;
   std::unordered_set<CUmemoryPool> pools;
+  std::unordered_set<CUmemoryPool> freed;  // into these memory came back since they were trimmed
 };
 Known& known() {
   static Known& k = *new Known;
@@ -106,6 +109,23 @@ CUmemoryPool poolOf(uint32_t cbid, const void* params, const Context& context, u
   return pool;
 }
 
+// A pool that holds more than its threshold is trimmed at the next
+// synchronisation, as the driver's documentation says.
+void trimPools(const Context& context, uint32_t correlation) {
+  std::vector<CUmemoryPool> pools;
+  {
+    std::lock_guard lock(known().mutex);
+    pools.assign(known().freed.begin(), known().freed.end());
+    known().freed.clear();
+  }
+  for (CUmemoryPool pool : pools) {
+    SondeResource state{};
+    fillPool(state, pool);
+    if (state.poolReservedBytes > state.poolReleaseThreshold)
+      tellPool(context, pool, kPoolTrimmed, correlation, state.poolReleaseThreshold);
+  }
+}
+
 }  // namespace
 
 std::span<const uint32_t> memoryCallbacks() { return kMemory; }
@@ -117,6 +137,7 @@ void beforeMemory(uint32_t cbid, const void* params) {
   if (pool == nullptr || context == nullptr) return;
   {
     std::lock_guard lock(known().mutex);
+    known().freed.erase(pool);
     if (known().pools.erase(pool) == 0) return;
   }
   tellPool(*context, pool, kPoolDestroyed, threadCalls.correlation);
@@ -126,6 +147,14 @@ void reportMemory(uint32_t cbid, bool perThread, const void* params, int32_t res
   if (result != CUDA_SUCCESS) return;
   Context* context = currentContext();
   if (context == nullptr) return;
+  switch (cbid) {
+    case CBID(cuStreamSynchronize):
+    case CBID(cuStreamSynchronize_ptsz):
+    case CBID(cuCtxSynchronize):
+    case CBID(cuCtxSynchronize_v2):
+    case CBID(cuEventSynchronize): return trimPools(*context, correlation);
+    default: break;
+  }
   SondeResource r = start(*context, correlation);
   r.memoryOp = kAllocation;
   CUstream handle = nullptr;
@@ -213,6 +242,7 @@ void reportMemory(uint32_t cbid, bool perThread, const void* params, int32_t res
       r.bytes = at->second.bytes;
       r.memoryKind = at->second.kind;
       pool = at->second.pool;
+      if (pool != nullptr && r.isAsync) known().freed.insert(pool);
       known().allocations.erase(at);
     }
   }

@@ -279,6 +279,8 @@ Stream* findStream(Context& context, CUstream handle, bool perThread) {
   return found;
 }
 
+uint32_t newStreamId() { return registry().nextStream.fetch_add(1); }
+
 std::vector<Stream*> liveStreams(Context& context) {
   std::lock_guard lock(context.streamMutex);
   return context.streams;

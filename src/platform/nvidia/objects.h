@@ -163,6 +163,8 @@ Stream* findStream(Context& context, CUstream handle, bool perThread);
 // The same, without asking the driver anything; nullptr: this thread has not met it lately.
 Stream* rememberedStream(const Context& context, CUstream handle);
 std::vector<Stream*> liveStreams(Context& context);
+// An id for a stream that only the driver has.
+uint32_t newStreamId();
 void forgetContext(CUcontext handle);
 void forgetStream(CUstream handle);
 
