@@ -32,10 +32,10 @@ struct RandomBlock {
   bool negated = false;
 };
 
-std::vector<RandomBlock> randomProgram(unsigned seed) {
+std::vector<RandomBlock> randomProgram(unsigned seed, unsigned size = 0) {
   std::mt19937 random(seed);
   auto pick = [&](unsigned n) { return static_cast<unsigned>(random() % n); };
-  std::vector<RandomBlock> blocks(4 + pick(10));
+  std::vector<RandomBlock> blocks(size ? size : 4 + pick(10));
   for (auto& block : blocks) {
     for (unsigned n = 1 + pick(4); n > 0; --n) {
       Op op;
@@ -222,6 +222,54 @@ TEST_P(RandomFlow, EveryThreadGetsWhatItWouldAlone) {
       }
     }
   }
+}
+
+// So many waiting places that their masks, and registers, are kept in memory.
+TEST(LargeFlow, OfManyBlocks) {
+  const auto blocks = randomProgram(7, 260);
+  std::vector<uint32_t> first;
+  Kernels k(toPtx(blocks, first));
+  ASSERT_TRUE(k.program);
+  for (const bool counted : {false, true}) {
+    DeviceArray<uint32_t> out(128, 0xdeadbeef);
+    k.level = counted ? CountLevel::instructions : CountLevel::off;
+    k.sourceLevel = counted;
+    k.instructions.clear();
+    const LaunchOutcome r = k.run("k", {2}, {50}, out.address);
+    ASSERT_EQ(r.error, 0) << r.message;
+    std::vector<Tally> tally;
+    for (uint32_t cta = 0; cta < 2; ++cta)
+      for (uint32_t tid = 0; tid < 50; ++tid)
+        ASSERT_EQ(out[cta * 64 + tid], interpret(blocks, first, tid, cta, tally))
+            << "block " << cta << " thread " << tid;
+    if (counted) expectCounts(k, tally);
+  }
+}
+
+// Loops that wait for others, one behind the other, more than are kept in registers: lanes of a warp add to the same
+// words by compare-and-swap.
+TEST(LargeFlow, OfManyLoops) {
+  constexpr unsigned kLoops = 150;
+  std::ostringstream s;
+  s << ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n.reg .b64 %rd<4>;\n"
+    << ".reg .b32 %r<" << 4 * kLoops + 8 << ">;\n.reg .pred %p<" << kLoops + 1 << ">;\n"
+    << "ld.param.u64 %rd1, [p];\nmov.u32 %r2, %tid.x;\nadd.u32 %r1, %r2, 1;\nand.b32 %r2, %r2, 7;\n"
+    << "mul.wide.u32 %rd2, %r2, 4;\nadd.s64 %rd3, %rd1, %rd2;\n";
+  for (unsigned i = 0; i < kLoops; ++i) {
+    const unsigned a = 4 * i + 4;
+    s << "ld.global.u32 %r" << a << ", [%rd3];\nL" << i << ":\nadd.u32 %r" << a + 1 << ", %r" << a << ", %r1;\n"
+      << "atom.global.cas.b32 %r" << a + 2 << ", [%rd3], %r" << a << ", %r" << a + 1 << ";\nsetp.ne.u32 %p" << i
+      << ", %r" << a + 2 << ", %r" << a << ";\nmov.u32 %r" << a << ", %r" << a + 2 << ";\n@%p" << i << " bra L" << i
+      << ";\n";
+  }
+  s << "ret;\n}\n";
+  Kernels k(s.str());
+  ASSERT_TRUE(k.program);
+  DeviceArray<uint32_t> out(8, 0);
+  const LaunchOutcome r = k.run("k", {3}, {64}, out.address);
+  ASSERT_EQ(r.error, 0) << r.message;
+  // Threads t = w + 8 i, i below 8, add t + 1 each: 8 w + 8 + 224; three blocks, 150 times.
+  for (unsigned w = 0; w < 8; ++w) EXPECT_EQ(out[w], 3 * kLoops * (8 * w + 8 + 224));
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomFlow, testing::Range(0u, 6u));

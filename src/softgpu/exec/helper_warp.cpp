@@ -104,6 +104,8 @@ uint64_t clockValue(WarpState*) {
 #endif
 }
 
+void keepAddress(void*) {}
+
 uint64_t globalTimer() { return platform::nowNs(); }
 
 void trapHelper(WarpState* w, uint32_t mask) { raiseFault(w, kErrorLaunchFailed, mask, 0, "a trap instruction"); }
@@ -226,6 +228,7 @@ std::span<const jit::RuntimeSymbol> warpHelpers() {
       {"sonde_barrier", reinterpret_cast<void*>(&barrier)},
       {"sonde_cluster_barrier", reinterpret_cast<void*>(&clusterBarrier)},
       {"sonde_cluster_leave", reinterpret_cast<void*>(&leaveCluster)},
+      {"sonde_keep", reinterpret_cast<void*>(&keepAddress)},
       {"sonde_yield", reinterpret_cast<void*>(&yieldWarp)},
       {"sonde_mbarrier", reinterpret_cast<void*>(&mbarrier)},
       {"sonde_clock", reinterpret_cast<void*>(&clockValue)},

@@ -69,9 +69,14 @@ void FunctionCodegen::writeCells(const Cells& cells, uint32_t offset, Value* row
   Value* active = maskVector(effectMask());
   auto put = [&](uint32_t w, Value* value, uint32_t keep) {
     if (w >= cells.words.size()) throw Unsupported("a parameter written beyond its end");
+    const bool all = cells.oneBlock && !effect_;
+    if (all && !keep) {
+      b.CreateAlignedStore(value, cells.words[w], llvm::Align(64));
+      return;
+    }
     Value* old = b.CreateAlignedLoad(word, cells.words[w], llvm::Align(64));
     if (keep) value = b.CreateOr(value, b.CreateAnd(old, splat(b.getInt32(keep))));
-    b.CreateAlignedStore(b.CreateSelect(active, value, old), cells.words[w], llvm::Align(64));
+    b.CreateAlignedStore(all ? value : b.CreateSelect(active, value, old), cells.words[w], llvm::Align(64));
   };
   if (bits < 32) {
     const uint32_t shift = (offset % 4) * 8;
@@ -167,8 +172,14 @@ void FunctionCodegen::emitCall(const Instruction& in) {
   uint32_t argWords = 0, resultWords = 0;
   for (const auto& p : *params) argWords += cellWords(p);
   for (const auto& r : *returns) resultWords += cellWords(r);
-  Value* args = entryAlloca(llvm::ArrayType::get(word, std::max(1u, argWords)), "args");
-  Value* results = entryAlloca(llvm::ArrayType::get(word, std::max(1u, resultWords)), "results");
+  // One call at a time needs them.
+  auto shared = [&](std::map<uint32_t, Value*>& list, uint32_t words, const char* name) {
+    Value*& slot = list[std::max(1u, words)];
+    if (!slot) slot = entryAlloca(llvm::ArrayType::get(word, std::max(1u, words)), name);
+    return slot;
+  };
+  Value* args = shared(callArguments_, argWords, "args");
+  Value* results = shared(callResults_, resultWords, "results");
 
   lanes = kWarpSize;
   uint32_t at = 0;

@@ -298,13 +298,15 @@ void Flow::orderBlocks() {
   for (uint32_t b = 0; b < blocks.size(); ++b)
     for (uint32_t s : blocks[b].successors)
       if (s <= b) spanEnd[s] = spanEnd[s] == kNever ? b : std::max(spanEnd[s], b);
+  std::vector<std::vector<uint32_t>> headersOf(blocks.size());  // of loops that end with this block
+  for (uint32_t h = static_cast<uint32_t>(blocks.size()); h-- > 0;)
+    if (spanEnd[h] != kNever) headersOf[spanEnd[h]].push_back(h);
   ownIndex_.assign(blocks.size(), 0);
   indices_.assign(blocks.size(), {});
   for (uint32_t b = 0; b < blocks.size(); ++b) {
     ownIndex_[b] = static_cast<uint32_t>(chain.size());
     chain.push_back({b, false});
-    for (uint32_t h = b + 1; h-- > 0;)
-      if (spanEnd[h] == b) chain.push_back({h, true});
+    for (const uint32_t h : headersOf[b]) chain.push_back({h, true});
   }
   for (uint32_t i = 0; i < chain.size(); ++i) indices_[chain[i].block].push_back(i);
   spinHeader.assign(blocks.size(), false);
@@ -343,11 +345,7 @@ void Flow::liveness() {
       Block& b = blocks[i];
       BitSet out(registers);
       for (uint32_t s : b.successors) out.merge(blocks[s].liveIn);
-      BitSet in = gen[i];
-      out.forEach([&](size_t r) {
-        if (!kill[i].test(r)) in.set(r);
-      });
-      changed |= b.liveIn.merge(in);
+      changed |= b.liveIn.transfer(gen[i], out, kill[i]);
     }
   }
 }
@@ -426,42 +424,66 @@ bool Flow::directJump(uint32_t from, uint32_t to) const {
   return direct;
 }
 
-bool Flow::propagateChain(uint32_t from, const BitSet& waiting) {
+bool Flow::addWaiting(uint32_t block, const BitSet& lanes) {
+  if (!blocks[block].pending.merge(lanes)) return false;
+  dirty_[block] = true;
+  return true;
+}
+
+// Lanes wait at all of `waiting`, and the next to run is the first in the chain behind `from`. The headers in round_
+// know of each other: only the rest is looked at one by one.
+void Flow::propagateChain(uint32_t from, const BitSet& waiting) {
+  BitSet known = waiting, rest = waiting;
+  known.intersect(round_);
+  rest.remove(round_);
   std::vector<std::pair<uint32_t, uint32_t>> order;
-  waiting.forEach([&](size_t b) {
+  rest.forEach([&](size_t b) {
     order.emplace_back(occurrence(from, static_cast<uint32_t>(b)), static_cast<uint32_t>(b));
     pendable[b] = true;
   });
   std::sort(order.begin(), order.end());
-  bool changed = false;
+  // Whoever runs first leaves those behind it waiting. A spin loop that has used up its budget is passed by with lanes
+  // waiting at its header.
+  BitSet behind(blocks.size()), spinning(blocks.size());
+  bool anySpins = false;
   auto add = [&](uint32_t to, const BitSet& set) {
+    if (!set.test(to)) {
+      addWaiting(to, set);
+      return;
+    }
     BitSet s = set;
     s.reset(to);
-    changed |= blocks[to].pending.merge(s);
+    addWaiting(to, s);
   };
-  BitSet behind(blocks.size());
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     add(it->second, behind);
     behind.set(it->second);
   }
-  // A spin loop that has used up its budget is passed by with lanes waiting at
-  // its header.
-  BitSet spinning(blocks.size());
-  bool any = false;
   for (const auto& [index, b] : order) {
-    if (any) add(b, spinning);
+    if (anySpins) add(b, spinning);
+    add(b, known);
     if (spinHeader[b]) {
       spinning.set(b);
-      any = true;
+      anySpins = true;
     }
   }
-  return changed;
+  if (order.empty()) return;
+  known.forEach([&](size_t h) {
+    const uint32_t at = occurrence(from, static_cast<uint32_t>(h));
+    for (const auto& [index, b] : order) {
+      if (index < at && !spinHeader[b]) continue;
+      if (blocks[h].pending.insert(b)) dirty_[h] = true;
+    }
+  });
 }
 
 bool Flow::propagate() {
   bool changed = false;
   BitSet spinning(blocks.size());
   for (uint32_t b = 0; b < blocks.size(); ++b) {
+    if (!dirty_[b]) continue;
+    dirty_[b] = false;
+    changed = true;
     Block& block = blocks[b];
     if (block.divergentEnd || (block.leaves && block.successors.empty())) {
       BitSet waiting = block.pending;
@@ -469,21 +491,20 @@ bool Flow::propagate() {
       waiting.forEach([&](size_t h) {
         if (spinHeader[h]) spinning.set(h);
       });
-      changed |= propagateChain(b, waiting);
+      propagateChain(b, waiting);
       continue;
     }
     // All lanes may leave here, or inside a function called here.
-    if (block.leaves || block.calls) changed |= propagateChain(b, block.pending);
+    if (block.leaves || block.calls) propagateChain(b, block.pending);
     for (uint32_t s : block.successors) {
+      BitSet waiting = block.pending;
       if (directJump(b, s)) {
-        BitSet waiting = block.pending;
         waiting.reset(s);
-        changed |= blocks[s].pending.merge(waiting);
+        addWaiting(s, waiting);
       } else {
-        BitSet waiting = block.pending;
         waiting.set(s);
         if (spinHeader[s]) spinning.set(s);
-        changed |= propagateChain(b, waiting);
+        propagateChain(b, waiting);
       }
     }
   }
@@ -497,16 +518,18 @@ bool Flow::propagate() {
     waiting.forEach([&](size_t x) {
       BitSet others = waiting;
       others.reset(x);
-      changed |= blocks[x].pending.merge(others);
+      changed |= addWaiting(static_cast<uint32_t>(x), others);
     });
   }
   // Round again from the top with only spinning loops left.
-  spinning.forEach([&](size_t h) {
-    BitSet others = spinning;
-    others.reset(h);
-    changed |= blocks[h].pending.merge(others);
-    pendable[h] = true;
-  });
+  if (round_.merge(spinning)) {
+    round_.forEach([&](size_t h) {
+      BitSet others = round_;
+      others.reset(h);
+      changed |= addWaiting(static_cast<uint32_t>(h), others);
+      pendable[h] = true;
+    });
+  }
   return changed;
 }
 
@@ -622,12 +645,47 @@ void Flow::solve() {
     b.pending = BitSet(blocks.size());
     b.liveElsewhere = BitSet(registers);
   }
+  round_ = BitSet(blocks.size());
   for (bool changed = true; changed;) {
+    // Divergence found since the last time changes what the blocks themselves do.
+    dirty_.assign(blocks.size(), true);
     while (propagate()) {
     }
-    for (Block& b : blocks) b.pending.forEach([&](size_t y) { b.liveElsewhere.merge(blocks[y].liveIn); });
+    addLiveElsewhere();
     changed = false;
     while (spreadVarying()) changed = true;
+  }
+}
+
+void Flow::addLiveElsewhere() {
+  // What is alive at the headers that all may wait at once, and what at more than one of them: the union for a block
+  // that is one of the headers leaves out its own.
+  const size_t registers = function_.registers.size() + 1;
+  BitSet once(registers), twice(registers);
+  round_.forEach([&](size_t h) {
+    BitSet again = blocks[h].liveIn;
+    again.intersect(once);
+    twice.merge(again);
+    once.merge(blocks[h].liveIn);
+  });
+  for (uint32_t i = 0; i < blocks.size(); ++i) {
+    Block& b = blocks[i];
+    BitSet known = round_;
+    if (known.test(i)) known.reset(i);
+    const auto add = [&](size_t y) { b.liveElsewhere.merge(blocks[y].liveIn); };
+    if (!b.pending.contains(known)) {
+      b.pending.forEach(add);
+      continue;
+    }
+    BitSet live = once;
+    if (round_.test(i)) {
+      live.remove(b.liveIn);
+      live.merge(twice);
+    }
+    b.liveElsewhere.merge(live);
+    BitSet rest = b.pending;
+    rest.remove(round_);
+    rest.forEach(add);
   }
 }
 

@@ -42,6 +42,24 @@ class BitSet {
     }
     return added != 0;
   }
+  // Adds `use` and what of `out` is not in `kill`.
+  bool transfer(const BitSet& use, const BitSet& out, const BitSet& kill) {
+    uint64_t added = 0;
+    for (size_t i = 0; i < words_.size(); ++i) {
+      const uint64_t now = use.words_[i] | (out.words_[i] & ~kill.words_[i]);
+      added |= now & ~words_[i];
+      words_[i] |= now;
+    }
+    return added != 0;
+  }
+  bool contains(const BitSet& other) const {
+    for (size_t i = 0; i < words_.size(); ++i)
+      if (other.words_[i] & ~words_[i]) return false;
+    return true;
+  }
+  void remove(const BitSet& other) {
+    for (size_t i = 0; i < words_.size(); ++i) words_[i] &= ~other.words_[i];
+  }
   void intersect(const BitSet& other) {
     for (size_t i = 0; i < words_.size(); ++i) words_[i] &= other.words_[i];
   }
@@ -132,7 +150,9 @@ class Flow {
   void liveness();
   void solve();
   bool propagate();
-  bool propagateChain(uint32_t from, const BitSet& waiting);
+  void propagateChain(uint32_t from, const BitSet& waiting);
+  bool addWaiting(uint32_t block, const BitSet& lanes);
+  void addLiveElsewhere();
   bool spreadVarying();
   bool resultVarying(const ptx::Instruction& in) const;
 
@@ -141,6 +161,8 @@ class Flow {
   bool isKernel_;
   std::vector<bool> varying_;
   std::vector<uint32_t> ownIndex_;
+  std::vector<bool> dirty_;  // while solving: blocks whose pending set has grown
+  BitSet round_;             // while solving: headers each of which may wait while any other of them runs
   std::vector<std::vector<uint32_t>> indices_;  // chain indices of each block, ascending
   std::vector<bool> syncAt_;                    // instructions that start a block, see startsSync
 };

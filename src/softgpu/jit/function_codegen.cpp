@@ -20,6 +20,11 @@ using ptx::Opcode;
 namespace {
 // Back edges of spin loops before the warp lets others run.
 constexpr int kSpinBudget = 16;
+// Up to so many pending masks are values; more of them are memory, because each is alive nearly everywhere and would
+// want a phi in nearly every block.
+constexpr size_t kMostMaskValues = 192;
+// The same with a register that waiting lanes keep alive in more blocks than these.
+constexpr uint32_t kMostAwaitedBlocks = 128;
 }  // namespace
 
 FunctionCodegen::FunctionCodegen(KernelCodegen& kernel, llvm::IRBuilder<>& builder, uint32_t functionIndex,
@@ -112,6 +117,7 @@ void FunctionCodegen::prologue() {
     llvm::Type* t = flow_.uniform(static_cast<uint32_t>(r)) ? scalar : llvm::FixedVectorType::get(scalar, kWarpSize);
     for (unsigned c = 0; c < reg.vector && c < 4; ++c) registers_[r][c] = entryAlloca(t, "r");
   }
+  keepLongRegisters();
   llvm::Type* carryType = b.getInt1Ty();
   if (!flow_.carryUniform()) carryType = llvm::FixedVectorType::get(carryType, kWarpSize);
   carrySlot_ = entryAlloca(carryType, "carry");
@@ -122,12 +128,7 @@ void FunctionCodegen::prologue() {
   maskSlot_ = entryAlloca(b.getInt32Ty(), "mask", 4);
   b.CreateStore(b.getInt32(0), returned_);
   b.CreateStore(b.getInt32(kSpinBudget), budget_);
-  pending_.assign(flow_.blocks.size(), nullptr);
-  for (size_t i = 0; i < flow_.blocks.size(); ++i) {
-    if (!flow_.pendable[i] && flow_.blocks[i].convergent()) continue;
-    pending_[i] = entryAlloca(b.getInt32Ty(), "pend", 4);
-    b.CreateStore(b.getInt32(0), pending_[i]);
-  }
+  definePending();
 
   for (uint32_t i = 0; i < flow_.blocks.size() && !held_; ++i) {
     if (!flow_.waitsForMembers(i)) continue;
@@ -149,6 +150,7 @@ void FunctionCodegen::prologue() {
       varCells_[v].words.push_back(entryAlloca(word, "p"));
     }
   }
+  markOwnCells();
   auto fromArray = [&](const std::vector<ptx::Variable>& list, Value* array, std::vector<Cells>& out) {
     uint32_t offset = 0;
     for (const ptx::Variable& var : list) {
@@ -187,6 +189,71 @@ void FunctionCodegen::prologue() {
       b.CreateCall(k_.helper("sonde_stack_check", b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty()}), {warp_, entryMask_});
     }
   }
+}
+
+// Most are used by one call in one block: lanes that wait elsewhere have nothing in them.
+void FunctionCodegen::markOwnCells() {
+  constexpr uint32_t kNone = 0xffffffffu, kSeveral = 0xfffffffeu;
+  std::vector<uint32_t> user(varCells_.size(), kNone);
+  for (uint32_t i = 0; i < flow_.blocks.size(); ++i)
+    for (uint32_t k = flow_.blocks[i].begin; k < flow_.blocks[i].end; ++k) {
+      auto use = [&](const ptx::Operand& o) {
+        if (o.ref != ptx::Operand::Ref::localVar || o.refId >= user.size()) return;
+        uint32_t& u = user[o.refId];
+        u = u == kNone || u == i ? i : kSeveral;
+      };
+      auto useAll = [&](const std::vector<ptx::Operand>& list) {
+        for (const ptx::Operand& o : list) {
+          use(o);
+          for (const ptx::Operand& e : o.elements) use(e);
+        }
+      };
+      const Instruction& in = function.body[k];
+      useAll(in.operands);
+      useAll(in.callArgs);
+      useAll(in.callReturns);
+    }
+  for (size_t v = 0; v < user.size(); ++v) varCells_[v].oneBlock = user[v] != kSeveral;
+}
+
+void FunctionCodegen::definePending() {
+  std::vector<size_t> waiting;
+  for (size_t i = 0; i < flow_.blocks.size(); ++i)
+    if (flow_.pendable[i] || !flow_.blocks[i].convergent()) waiting.push_back(i);
+  pending_.assign(flow_.blocks.size(), nullptr);
+  if (waiting.size() <= kMostMaskValues) {
+    for (const size_t i : waiting) {
+      pending_[i] = entryAlloca(b.getInt32Ty(), "pend", 4);
+      b.CreateStore(b.getInt32(0), pending_[i]);
+    }
+    return;
+  }
+  Value* masks = entryAlloca(llvm::ArrayType::get(b.getInt32Ty(), waiting.size()), "pending");
+  for (size_t n = 0; n < waiting.size(); ++n)
+    pending_[waiting[n]] = b.CreateConstInBoundsGEP1_64(b.getInt32Ty(), masks, n);
+  b.CreateMemSet(masks, b.getInt8(0), waiting.size() * 4, llvm::Align(64));
+  keepInMemory(masks);
+}
+
+// A callee that may have kept the address: no pass makes values of what is there.
+void FunctionCodegen::keepInMemory(Value* slot) {
+  b.CreateCall(k_.helper("sonde_keep", b.getVoidTy(), {b.getPtrTy()}), {slot});
+}
+
+// A register of waiting lanes is alive in every block that runs meanwhile.
+void FunctionCodegen::keepLongRegisters() {
+  const size_t n = function.registers.size();
+  std::vector<uint32_t> awaited(n + 1, 0), definitions(n, 0);
+  for (const Block& block : flow_.blocks) {
+    block.liveElsewhere.forEach([&](size_t r) { ++awaited[r]; });
+    // One definition that all lanes come to together is one value anyway.
+    for (uint32_t i = block.begin; i < block.end; ++i)
+      forEachDef(function.body[i], [&](ptx::RegId r) { definitions[r] += block.convergent() ? 1 : 2; });
+  }
+  for (size_t r = 0; r < n; ++r)
+    if (awaited[r] > kMostAwaitedBlocks && definitions[r] > 1)
+      for (Value* slot : registers_[r])
+        if (slot) keepInMemory(slot);
 }
 
 void FunctionCodegen::emitBlock(uint32_t index) {

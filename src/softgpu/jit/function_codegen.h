@@ -52,6 +52,10 @@ class FunctionCodegen final : public EmitContext {
  private:
   // set-up and control flow (function_codegen.cpp)
   void prologue();
+  void markOwnCells();
+  void definePending();
+  void keepInMemory(llvm::Value* slot);
+  void keepLongRegisters();
   void emitBlock(uint32_t index);
   void emitTerminator(uint32_t index, const ptx::Instruction* last);
   void emitBranch(uint32_t index, const ptx::Instruction& in);
@@ -133,6 +137,7 @@ class FunctionCodegen final : public EmitContext {
     std::vector<llvm::Value*> words;  // pointers to <32 x i32>
     llvm::Value* array = nullptr;     // or one array of such words
     uint32_t bytes = 0;
+    bool oneBlock = false;  // nothing outside one block uses them
   };
   Cells* cellsOf(const ptx::Operand& operand, uint32_t* offset);
   llvm::Value* cellPointer(const Cells& cells, uint32_t word);
@@ -249,7 +254,8 @@ class FunctionCodegen final : public EmitContext {
   std::map<size_t, llvm::Value*> fields_;
   std::vector<llvm::Value*> scratch_;
   std::array<llvm::Value*, 4> fragments_{};
-  llvm::Value* bulkRows_ = nullptr;  // arguments of bulk copies
+  llvm::Value* bulkRows_ = nullptr;                               // arguments of bulk copies
+  std::map<uint32_t, llvm::Value*> callArguments_, callResults_;  // by their number of words
   std::vector<Cells> varCells_, argCells_, resultCells_;
   std::vector<uint32_t> localOffsets_;
   uint32_t localFrame_ = 0;
