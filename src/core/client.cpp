@@ -2,11 +2,13 @@
 #include "core/client.h"
 
 #include <cstdlib>
+#include <utility>
 
 #include "core/caller.h"
 #include "core/core.h"
 #include "core/delivery.h"
 #include "core/errors.h"
+#include "core/pass.h"
 
 namespace sonde::core {
 namespace {
@@ -53,6 +55,7 @@ void begin(Client& client, const CallerObject& object) {
   for (auto& kinds : client.unifiedMemory) kinds = 0;
   client.unifiedMemoryOfAll = 0;
   client.launchAttributes = false;
+  client.allocationSource = false;
   client.buffers = nullptr;
   client.flushPeriodMs = 0;
   client.computeCrc = nullptr;
@@ -207,6 +210,8 @@ void Client::forgetReported(uint32_t kind, uint32_t id) {
 }
 
 ThreadQueue* Client::openQueue(ThreadState& thread, uint32_t g) {
+  const bool tell = (kinds.load(std::memory_order_relaxed) & kindBit(CUPTI_ACTIVITY_KIND_OVERHEAD)) != 0;
+  const uint64_t start = tell ? now() : 0;
   auto* queue = new (std::nothrow) ThreadQueue;
   if (queue == nullptr) {
     std::lock_guard lock(deliveryMutex);
@@ -217,7 +222,7 @@ ThreadQueue* Client::openQueue(ThreadState& thread, uint32_t g) {
   queue->thread = thread.serial;
   thread.queue[index] = queue;
   thread.queueGeneration[index] = g;
-  std::lock_guard lock(deliveryMutex);
+  std::unique_lock lock(deliveryMutex);
   if ((g & 1) == 0 || generation.load() != g) {
     // The client has ended: nobody will read this queue.
     queue->release(ThreadQueue::kClient);
@@ -230,6 +235,12 @@ ThreadQueue* Client::openQueue(ThreadState& thread, uint32_t g) {
   }
   lastQueue = queue;
   queueOfThread[thread.serial] = queue;
+  lock.unlock();
+  if (tell) {
+    const uint64_t owner = std::exchange(thread.recordOwner, 0);
+    reportOverhead(*this, thread, CUPTI_ACTIVITY_OVERHEAD_CUPTI_RESOURCE, start);
+    thread.recordOwner = owner;
+  }
   return queue;
 }
 

@@ -97,7 +97,7 @@ struct Client {
   std::atomic<ClientClock*> clock{nullptr};
   std::atomic<bool> systemThreadIds{false};
   std::atomic<bool> latencyTimestamps{false}, eventTimestamps{false}, allSyncRecords{false};
-  std::atomic<bool> launchAttributes{false};
+  std::atomic<bool> launchAttributes{false}, allocationSource{false};
   // By device: one bit per CUpti_ActivityUnifiedMemoryCounterKind.
   std::atomic<uint32_t> unifiedMemory[kMaxUnifiedMemoryDevices] = {};
   std::atomic<uint32_t> unifiedMemoryOfAll{0};  // kinds asked for with the scope of all devices
@@ -120,7 +120,9 @@ struct Client {
   struct Allocation {
     uint64_t start, bytes;
     uint32_t kind, device, contextUid;
-    bool reported;  // its unfinished form went out
+    uint64_t pc;
+    const char* name;  // of a variable; interned
+    bool reported;     // its unfinished form went out
   };
   std::unordered_map<uint64_t, Allocation> allocations;  // live, for kind MEMORY
   // Source locators that were not handed over yet. Any thread's records may name

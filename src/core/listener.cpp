@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the platform calls: API calls, resources, synchronisation, finished work.
+#include <cstddef>
+#include <cstdlib>
 #include <cstring>
 
 #include "core/core.h"
@@ -330,6 +332,7 @@ void resource(void*, const SondeResource* event) {
   recordResource(*event);
   callResource(*event);
   if (event->event == SONDE_RESOURCE_CONTEXT_DESTROY_STARTING) {
+    const uint64_t start = now();
     events::contextDestroyed(static_cast<CUcontext>(event->context));
     for (uint32_t i = 0; i < kMaxClients; ++i) {
       Client& client = clients()[i];
@@ -337,6 +340,9 @@ void resource(void*, const SondeResource* event) {
         forgetContext(client, static_cast<CUcontext>(event->context));
       }
     }
+    forEachClient(wantedKinds[CUPTI_ACTIVITY_KIND_OVERHEAD].load(std::memory_order_relaxed), [&](Client& client) {
+      reportOverhead(client, threadState(), CUPTI_ACTIVITY_OVERHEAD_CUPTI_RESOURCE, start);
+    });
   }
 }
 
@@ -363,22 +369,42 @@ void synchronized(void*, const SondeSync* sync) {
   dispatchEvent(CUPTI_CB_DOMAIN_SYNCHRONIZE, cbid, &data);
 }
 
+CUpti_ActivityOverheadKind overheadKind(uint32_t kind) {
+  switch (kind) {
+    case SONDE_OVERHEAD_COMPILER: return CUPTI_ACTIVITY_OVERHEAD_DRIVER_COMPILER;
+    case SONDE_OVERHEAD_LAZY_LOADING: return CUPTI_ACTIVITY_OVERHEAD_LAZY_FUNCTION_LOADING;
+    case SONDE_OVERHEAD_INSTRUMENTATION: return CUPTI_ACTIVITY_OVERHEAD_CUPTI_INSTRUMENTATION;
+    case SONDE_OVERHEAD_RUNTIME_MODULE_LOADING: return CUPTI_ACTIVITY_OVERHEAD_RUNTIME_TRIGGERED_MODULE_LOADING;
+    case SONDE_OVERHEAD_QUEUE_FULL: return CUPTI_ACTIVITY_OVERHEAD_COMMAND_BUFFER_FULL;
+    default: return CUPTI_ACTIVITY_OVERHEAD_UNKNOWN;
+  }
+}
+
+// Which queue was full. The client frees it; one that reads an older structure
+// would never see it.
+void* queueFullData(const Client& client, const SondeOverhead& event) {
+  if (client.layouts.load()->version[CUPTI_ACTIVITY_KIND_OVERHEAD] != 0) return nullptr;
+  if (event.size < offsetof(SondeOverhead, channelType) + sizeof event.channelType) return nullptr;
+  auto* data = static_cast<CUpti_ActivityOverheadCommandBufferFullData*>(
+      std::malloc(sizeof(CUpti_ActivityOverheadCommandBufferFullData)));
+  if (data != nullptr) *data = {0, event.channelId, event.channelType};
+  return data;
+}
+
 void overhead(void*, const SondeOverhead* event) {
   ThreadState& thread = threadState();
   forEachClient(wantedKinds[CUPTI_ACTIVITY_KIND_OVERHEAD].load(std::memory_order_relaxed), [&](Client& client) {
     CUpti_ActivityOverhead3 record{};
     record.kind = CUPTI_ACTIVITY_KIND_OVERHEAD;
-    record.overheadKind = event->kind == SONDE_OVERHEAD_COMPILER ? CUPTI_ACTIVITY_OVERHEAD_DRIVER_COMPILER
-                          : event->kind == SONDE_OVERHEAD_INSTRUMENTATION
-                              ? CUPTI_ACTIVITY_OVERHEAD_CUPTI_INSTRUMENTATION
-                              : CUPTI_ACTIVITY_OVERHEAD_LAZY_FUNCTION_LOADING;
+    record.overheadKind = overheadKind(event->kind);
     record.objectKind = CUPTI_ACTIVITY_OBJECT_THREAD;
     record.objectId.pt.processId = processId();
     record.objectId.pt.threadId = threadIdFor(client, thread);
     record.start = client.toClientTime(event->start);
     record.end = client.toClientTime(event->end);
     record.correlationId = event->correlationId;
-    client.append(thread, record);
+    if (event->kind == SONDE_OVERHEAD_QUEUE_FULL) record.overheadData = queueFullData(client, *event);
+    if (!client.append(thread, record)) std::free(record.overheadData);
   });
   if (event->kind != SONDE_OVERHEAD_COMPILER) return;
   forEachClient(wantedKinds[CUPTI_ACTIVITY_KIND_JIT].load(std::memory_order_relaxed), [&](Client& client) {

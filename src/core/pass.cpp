@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/pass.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -33,6 +34,7 @@ void reportOverhead(Client& client, ThreadState& thread, CUpti_ActivityOverheadK
   record.objectId.pt.threadId = threadIdFor(client, thread);
   record.start = client.toClientTime(start);
   record.end = client.toClientTime(now());
+  if (const SondePlatform* platform = attachedPlatform()) record.correlationId = platform->correlationId();
   client.append(thread, record);
 }
 
@@ -64,6 +66,11 @@ void Pass::drop(ThreadQueue& queue) {
 }
 
 void forget(const void* record, uint32_t kind) {
+  if (kind == CUPTI_ACTIVITY_KIND_OVERHEAD) {
+    CUpti_ActivityOverhead3 overhead;
+    std::memcpy(&overhead, record, sizeof overhead);
+    std::free(overhead.overheadData);
+  }
   if (kind != CUPTI_ACTIVITY_KIND_MARKER_DATA) return;
   CUpti_ActivityMarkerData2 data;
   std::memcpy(&data, record, sizeof data);

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/records.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstddef>
 #include <cstring>
 
+#include "core/caller.h"
 #include "core/core.h"
 #include "core/strings.h"
+#include "platform/application_caller.h"
 
 namespace sonde::core {
 namespace {
@@ -299,7 +306,32 @@ CUpti_ActivityMemory memoryRecord(uint64_t address, const Client::Allocation& al
   r.processId = processId();
   r.deviceId = allocation.device;
   r.contextId = allocation.contextUid;
+  r.allocPC = allocation.pc;
+  r.name = allocation.name;
   return r;
+}
+
+uint64_t pcOf(const SondeResource& memory) {
+  return memory.size >= offsetof(SondeResource, pc) + sizeof memory.pc ? memory.pc : 0;
+}
+
+const char* variableName(const SondeResource& memory) { return memory.name != nullptr ? intern(memory.name) : nullptr; }
+
+// The file of the object that asked for memory, interned; nullptr: not known.
+const char* sourceOf(uint64_t pc) {
+  if (pc == 0) pc = platform::applicationCaller();
+  if (pc == 0) return nullptr;
+  const CallerObject object = findCaller(reinterpret_cast<const void*>(pc));
+  if (object.base == 0) return nullptr;
+  if (!object.path.empty()) return intern(object.path.c_str());
+  static const char* const executable = [] {
+    char path[PATH_MAX];
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (length <= 0) return intern(program_invocation_name);
+    path[length] = 0;
+    return intern(path);
+  }();
+  return executable;
 }
 
 CUpti_ActivityMemory4 memory2Record(const Client& client, const SondeResource& allocation) {
@@ -311,11 +343,14 @@ CUpti_ActivityMemory4 memory2Record(const Client& client, const SondeResource& a
   r.address = allocation.address;
   r.bytes = allocation.bytes;
   r.timestamp = client.toClientTime(allocation.time);
+  r.PC = pcOf(allocation);
   r.processId = processId();
   r.deviceId = allocation.deviceId;
   r.contextId = allocation.contextUid;
   r.streamId = allocation.isAsync ? allocation.streamId : CUPTI_INVALID_STREAM_ID;
+  r.name = variableName(allocation);
   r.isAsync = allocation.isAsync;
+  if (allocation.memoryOp == 1 && client.allocationSource.load(std::memory_order_relaxed)) r.source = sourceOf(r.PC);
   if (allocation.pool != nullptr) {
     r.memoryPoolConfig.memoryPoolType = CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL;
     r.memoryPoolConfig.address = reinterpret_cast<uint64_t>(allocation.pool);

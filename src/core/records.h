@@ -26,6 +26,10 @@ CUpti_ActivityContext3 contextRecord(const SondePlatform& platform, const SondeR
 CUpti_ActivityStream streamRecord(const SondeResource& stream);
 CUpti_ActivityModule moduleRecord(const SondeResource& module);
 CUpti_ActivityFunction functionRecord(const SondeResource& function);
+// Where an allocation or a release was called from; 0: not known.
+uint64_t pcOf(const SondeResource& memory);
+// The variable whose memory it is, interned; nullptr: none's.
+const char* variableName(const SondeResource& memory);
 // Without an end.
 CUpti_ActivityMemory memoryRecord(uint64_t address, const Client::Allocation& allocation);
 CUpti_ActivityMemory4 memory2Record(const Client& client, const SondeResource& allocation);

@@ -8,6 +8,7 @@
 #include "core/core.h"
 #include "core/errors.h"
 #include "core/no_platform.h"
+#include "core/pass.h"
 
 namespace sonde::core {
 namespace {
@@ -75,6 +76,8 @@ CUptiResult configureUnifiedMemory(Client* client, const CUpti_ActivityUnifiedMe
   auto concerns = [](const CUpti_ActivityUnifiedMemoryCounterConfig& c, uint32_t device) {
     return c.scope == CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_ALL_DEVICES || c.deviceId == device;
   };
+  const uint64_t start = now();
+  bool setUp = false;
   {
     std::lock_guard lock(configureMutex());
     for (uint32_t device = 0; device < devices; ++device) {
@@ -87,6 +90,7 @@ CUptiResult configureUnifiedMemory(Client* client, const CUpti_ActivityUnifiedMe
       if (kinds != 0 && platform->unifiedMemoryConfigure(device, kinds | told[device]) != 0) {
         return notSupported(*platform, *client, true, device);
       }
+      setUp = setUp || (kinds != 0 && told[device] == 0);
       if (kinds != 0) told[device] |= kinds;
     }
     for (uint32_t device = 0; device < devices; ++device) {
@@ -109,6 +113,7 @@ CUptiResult configureUnifiedMemory(Client* client, const CUpti_ActivityUnifiedMe
       }
     }
   }
+  if (setUp) reportOverhead(*client, threadState(), CUPTI_ACTIVITY_OVERHEAD_UVM_ACTIVITY_INIT, start);
   updateUnifiedMemory();
   return CUPTI_SUCCESS;
 }
@@ -116,14 +121,26 @@ CUptiResult configureUnifiedMemory(Client* client, const CUpti_ActivityUnifiedMe
 void updateUnifiedMemory() {
   const SondePlatform* platform = attachedPlatform();
   if (platform == nullptr || platform->unifiedMemoryConfigure == nullptr) return;
-  std::lock_guard lock(configureMutex());
-  for (uint32_t device = 0; device < kMaxUnifiedMemoryDevices; ++device) {
-    uint32_t wanted = 0;
-    forEachClient(wantedKinds[CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER].load(std::memory_order_relaxed),
-                  [&](Client& client) { wanted |= client.unifiedMemory[device].load(); });
-    if (wanted == told[device]) continue;
-    if (platform->unifiedMemoryConfigure(device, wanted) == 0) told[device] = wanted;
+  const uint64_t start = now();
+  uint32_t setUp = 0;  // for whom
+  {
+    std::lock_guard lock(configureMutex());
+    for (uint32_t device = 0; device < kMaxUnifiedMemoryDevices; ++device) {
+      uint32_t wanted = 0, clients = 0;
+      forEachClient(wantedKinds[CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER].load(std::memory_order_relaxed),
+                    [&](Client& client) {
+                      const uint32_t kinds = client.unifiedMemory[device].load();
+                      wanted |= kinds;
+                      if (kinds != 0) clients |= 1u << client.index;
+                    });
+      if (wanted == told[device] || platform->unifiedMemoryConfigure(device, wanted) != 0) continue;
+      if (told[device] == 0) setUp |= clients;
+      told[device] = wanted;
+    }
   }
+  forEachClient(setUp, [&](Client& client) {
+    reportOverhead(client, threadState(), CUPTI_ACTIVITY_OVERHEAD_UVM_ACTIVITY_INIT, start);
+  });
 }
 
 namespace {

@@ -233,8 +233,14 @@ void workCompleted(void*, const SondeWork* work) {
 void trackAllocation(ThreadState& thread, Client& client, const SondeResource& event) {
   if (event.memoryOp == 1) {
     std::lock_guard lock(client.reportedMutex);
-    client.allocations[event.address] = {
-        client.toClientTime(event.time), event.bytes, event.memoryKind, event.deviceId, event.contextUid, false};
+    client.allocations[event.address] = {client.toClientTime(event.time),
+                                         event.bytes,
+                                         event.memoryKind,
+                                         event.deviceId,
+                                         event.contextUid,
+                                         pcOf(event),
+                                         variableName(event),
+                                         false};
     return;
   }
   Client::Allocation made;
@@ -247,6 +253,7 @@ void trackAllocation(ThreadState& thread, Client& client, const SondeResource& e
   }
   CUpti_ActivityMemory record = memoryRecord(event.address, made);
   record.end = client.toClientTime(event.time);
+  record.freePC = pcOf(event);
   client.append(thread, record);
 }
 

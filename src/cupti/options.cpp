@@ -112,8 +112,8 @@ CUptiResult CUPTIAPI cuptiActivityEnableCudaEventDeviceTimestamps(uint8_t enable
 }
 
 CUptiResult CUPTIAPI cuptiActivityEnableAllocationSource(uint8_t enable) {
-  if (enable != 0) return fail(CUPTI_ERROR_NOT_SUPPORTED, "the source of an allocation is not known here");
-  return CUPTI_SUCCESS;
+  SONDE_CLIENT(client);
+  return set(client, &Client::allocationSource, enable);
 }
 
 CUptiResult CUPTIAPI cuptiActivityEnableRuntimeApi(CUpti_CallbackId cbid, uint8_t enable) {

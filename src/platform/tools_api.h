@@ -117,6 +117,9 @@ typedef struct SondeResource {
   /* Contexts on part of a device: the one that they are of (0: none), and their multiprocessors. */
   uint32_t parentContextUid;
   uint32_t multiprocessors;
+  /* DEVICE_MEMORY: where the application's call will return to; 0: not known.
+   * `name` is that of a module's variable, else NULL. */
+  uint64_t pc;
 } SondeResource;
 
 typedef enum SondeSyncEvent {
@@ -255,9 +258,11 @@ typedef struct SondePreemption {
 } SondePreemption;
 
 typedef enum SondeOverheadKind {
-  SONDE_OVERHEAD_COMPILER = 1,        /* PTX to host code */
-  SONDE_OVERHEAD_MODULE_LOADING = 2,  /* lazy loading of a function */
-  SONDE_OVERHEAD_INSTRUMENTATION = 3, /* making the variant of a kernel that counts */
+  SONDE_OVERHEAD_COMPILER = 1,               /* PTX to host code */
+  SONDE_OVERHEAD_LAZY_LOADING = 2,           /* of a function, at its first use; encloses its compilation */
+  SONDE_OVERHEAD_INSTRUMENTATION = 3,        /* making the variant of a kernel that counts */
+  SONDE_OVERHEAD_RUNTIME_MODULE_LOADING = 4, /* a module that a runtime call brought in */
+  SONDE_OVERHEAD_QUEUE_FULL = 5,             /* a launch waited for room in its queue */
 } SondeOverheadKind;
 
 typedef struct SondeOverhead {
@@ -267,11 +272,12 @@ typedef struct SondeOverhead {
   uint32_t correlationId;
   uint32_t contextUid;
   uint32_t deviceId;
-  const char* what;      /* function or module, for the message */
-  uint64_t cacheHit;     /* 1: the code came from the disk cache */
-  uint64_t bytes;        /* of the PTX */
-  const char* cacheFile; /* where the code is in the disk cache; NULL: nowhere */
-  uint64_t cacheBytes;   /* of that file */
+  const char* what;                /* function or module, for the message */
+  uint64_t cacheHit;               /* 1: the code came from the disk cache */
+  uint64_t bytes;                  /* of the PTX */
+  const char* cacheFile;           /* where the code is in the disk cache; NULL: nowhere */
+  uint64_t cacheBytes;             /* of that file */
+  uint32_t channelId, channelType; /* QUEUE_FULL: as in SondeWork */
 } SondeOverhead;
 
 /* --------------------------------------------------------- unified memory -- */

@@ -165,7 +165,6 @@ TEST_F(Errors, Attributes) {
       {"thread ids", CUPTI_ERROR_NOT_SUPPORTED,
        [] { return cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SIZE); }},
       {"thread ids, no place", CUPTI_ERROR_INVALID_PARAMETER, [] { return cuptiGetThreadIdType(nullptr); }},
-      {"allocation source", CUPTI_ERROR_NOT_SUPPORTED, [] { return cuptiActivityEnableAllocationSource(1); }},
       {"hardware trace", CUPTI_ERROR_NOT_SUPPORTED, [] { return cuptiActivityEnableHWTrace(1); }},
       {"external kind", CUPTI_ERROR_INVALID_PARAMETER,
        [] { return cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_INVALID, 1); }},

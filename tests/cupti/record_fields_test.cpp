@@ -358,6 +358,7 @@ TEST_F(RecordFields, AllocationsAndPools) {
   r.correlationId = 62, r.streamId = 63, r.isAsync = 1;
   r.pool = reinterpret_cast<SondeHandle>(0x2000);
   r.poolReleaseThreshold = 64, r.poolReservedBytes = 65, r.poolUsedBytes = 66;
+  r.pc = 0x7001, r.name = "variable";
   fake::emit(r);
   CUpti_ActivityMemory4 a;
   std::memset(static_cast<void*>(&a), 0, sizeof a);
@@ -371,14 +372,18 @@ TEST_F(RecordFields, AllocationsAndPools) {
   a.memoryPoolConfig.memoryPoolType = CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL;
   a.memoryPoolConfig.address = 0x2000, a.memoryPoolConfig.releaseThreshold = 64;
   a.memoryPoolConfig.pool.size = 65, a.memoryPoolConfig.utilizedSize = 66;
+  a.PC = 0x7001;
+  a.name = only(CUPTI_ACTIVITY_KIND_MEMORY2).as<CUpti_ActivityMemory4>().name;
+  EXPECT_STREQ("variable", a.name);
   EXPECT_TRUE(same(a, only(CUPTI_ACTIVITY_KIND_MEMORY2)));
-  r.memoryOp = 2, r.time = 4002;
+  r.memoryOp = 2, r.time = 4002, r.pc = 0x7002;
   fake::emit(r);
   CUpti_ActivityMemory m;
   std::memset(static_cast<void*>(&m), 0, sizeof m);
   m.kind = CUPTI_ACTIVITY_KIND_MEMORY;
   m.memoryKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
   m.address = 0x1000, m.bytes = 61, m.start = 4001, m.end = 4002;
+  m.allocPC = 0x7001, m.freePC = 0x7002, m.name = a.name;
   m.processId = static_cast<uint32_t>(getpid()), m.deviceId = 1, m.contextId = 51;
   EXPECT_TRUE(same(m, only(CUPTI_ACTIVITY_KIND_MEMORY)));
   const CUpti_ActivityMemoryPoolOperationType operations[] = {CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_CREATED,
@@ -386,7 +391,7 @@ TEST_F(RecordFields, AllocationsAndPools) {
                                                               CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_TRIMMED};
   for (uint32_t op = 3; op <= 5; ++op) {
     collector_.clear();
-    r.memoryOp = op, r.time = 4000 + op, r.bytes = 67;
+    r.memoryOp = op, r.time = 4000 + op, r.bytes = 67, r.name = nullptr;
     fake::emit(r);
     CUpti_ActivityMemoryPool3 p;
     std::memset(static_cast<void*>(&p), 0, sizeof p);
@@ -409,7 +414,9 @@ TEST_F(RecordFields, OverheadsAndCompilations) {
   const std::pair<SondeOverheadKind, CUpti_ActivityOverheadKind> kinds[] = {
       {SONDE_OVERHEAD_COMPILER, CUPTI_ACTIVITY_OVERHEAD_DRIVER_COMPILER},
       {SONDE_OVERHEAD_INSTRUMENTATION, CUPTI_ACTIVITY_OVERHEAD_CUPTI_INSTRUMENTATION},
-      {SONDE_OVERHEAD_MODULE_LOADING, CUPTI_ACTIVITY_OVERHEAD_LAZY_FUNCTION_LOADING}};
+      {SONDE_OVERHEAD_LAZY_LOADING, CUPTI_ACTIVITY_OVERHEAD_LAZY_FUNCTION_LOADING},
+      {SONDE_OVERHEAD_RUNTIME_MODULE_LOADING, CUPTI_ACTIVITY_OVERHEAD_RUNTIME_TRIGGERED_MODULE_LOADING},
+      {SONDE_OVERHEAD_QUEUE_FULL, CUPTI_ACTIVITY_OVERHEAD_COMMAND_BUFFER_FULL}};
   for (const auto& [told, recorded] : kinds) {
     collector_.flush();
     collector_.clear();
@@ -418,6 +425,7 @@ TEST_F(RecordFields, OverheadsAndCompilations) {
     o.kind = told;
     o.start = 5001, o.end = 5002, o.correlationId = 71, o.deviceId = 1;
     o.cacheHit = 1, o.cacheFile = "/cache/file", o.cacheBytes = 72;
+    o.channelId = 73, o.channelType = 2;
     fake::emit(o);
     collector_.flush();
     CUpti_ActivityOverhead3 r;
@@ -432,7 +440,16 @@ TEST_F(RecordFields, OverheadsAndCompilations) {
     for (const Record& record : collector_.records(CUPTI_ACTIVITY_KIND_OVERHEAD)) {
       if (record.as<CUpti_ActivityOverhead3>().correlationId != 71) continue;  // of buffers
       ++found;
+      void* const data = record.as<CUpti_ActivityOverhead3>().overheadData;
+      ASSERT_EQ(told == SONDE_OVERHEAD_QUEUE_FULL, data != nullptr);
+      r.overheadData = data;
       EXPECT_TRUE(same(r, record)) << recorded;
+      if (data == nullptr) continue;
+      const auto& full = *static_cast<CUpti_ActivityOverheadCommandBufferFullData*>(data);
+      EXPECT_EQ(0u, full.commandBufferLength);
+      EXPECT_EQ(73u, full.channelID);
+      EXPECT_EQ(2u, full.channelType);
+      std::free(data);
     }
     EXPECT_EQ(1, found);
     const auto jits = collector_.records(CUPTI_ACTIVITY_KIND_JIT);
@@ -455,7 +472,27 @@ TEST_F(RecordFields, OverheadsAndCompilations) {
   }
 }
 
-// What the library itself costs: buffers asked for and flushed, room for a new context.
+// What belongs to a record goes with it when nobody takes it; the leak checker looks.
+TEST_F(RecordFields, ADroppedOverheadTakesItsDataAlong) {
+  enable(CUPTI_ACTIVITY_KIND_OVERHEAD);
+  collector_.flush();
+  size_t before = 0, after = 0;
+  cuptiActivityGetNumDroppedRecords(nullptr, 0, &before);
+  collector_.onRequest = [](uint8_t** buffer, size_t* size, size_t*) { *buffer = nullptr, *size = 0; };
+  SondeOverhead o{};
+  o.size = sizeof o;
+  o.kind = SONDE_OVERHEAD_QUEUE_FULL;
+  o.start = 5001, o.end = 5002, o.correlationId = 71;
+  for (int i = 0; i < 3; ++i) fake::emit(o);
+  cuptiActivityFlushAll(0);
+  collector_.onRequest = nullptr;
+  cuptiActivityGetNumDroppedRecords(nullptr, 0, &after);
+  EXPECT_GE(after, 3u);
+  fake::emit(o);  // its client ends before it is delivered
+}
+
+// What the library itself costs: buffers asked for and flushed, room for a new
+// context and for a thread.
 TEST_F(RecordFields, OverheadsOfTheLibrary) {
   enable(CUPTI_ACTIVITY_KIND_OVERHEAD);
   uint64_t before = 0, after = 0;
@@ -475,7 +512,8 @@ TEST_F(RecordFields, OverheadsOfTheLibrary) {
     EXPECT_LE(o.end, after);
   }
   EXPECT_GE(kinds[CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH], 1);
-  EXPECT_EQ(1, kinds[CUPTI_ACTIVITY_OVERHEAD_CUPTI_RESOURCE]);
+  // This thread's queue, the context's coming and its going.
+  EXPECT_EQ(3, kinds[CUPTI_ACTIVITY_OVERHEAD_CUPTI_RESOURCE]);
   EXPECT_GE(kinds[CUPTI_ACTIVITY_OVERHEAD_ACTIVITY_BUFFER_REQUEST], 1);
 }
 

@@ -404,7 +404,7 @@ TEST_F(Records, CompilerOverheadAndJit) {
   overhead.end = 1500;
   overhead.correlationId = 21;
   fake::emit(overhead);
-  overhead.kind = SONDE_OVERHEAD_MODULE_LOADING;
+  overhead.kind = SONDE_OVERHEAD_LAZY_LOADING;
   fake::emit(overhead);
   collector_.flush();
   std::vector<CUpti_ActivityOverhead3> mine;

@@ -150,6 +150,7 @@ CUresult prepareLaunch(Function& function, LaunchShape& shape) {
 }
 
 CUresult launch(CUfunction hFunction, const LaunchShape& shape, CUstream hStream, void** kernelParams, void** extra) {
+  const tools::CallCorrelation correlation;
   Ref<Stream> stream;
   if (const CUresult e = resolveStream(hStream, stream)) return e;
   Ref<Function> function;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <string>
 
+#include "platform/application_caller.h"
 #include "platform/clock.h"
 #include "softgpu/driver/capture.h"
 #include "softgpu/driver/copy.h"
@@ -64,6 +65,11 @@ void reportMemory(Context& context, const Allocation& a, bool released, uint32_t
   r.streamId = streamId;
   r.isAsync = async;
   r.pool = reinterpret_cast<void*>(a.pool);
+  if (const Ref<Pool> pool = a.pool != 0 ? HandleTable::find<Pool>(r.pool) : Ref<Pool>()) {
+    r.poolReleaseThreshold = pool->releaseThreshold.load();
+    r.poolReservedBytes = r.poolUsedBytes = pool->used.load();
+  }
+  r.pc = platform::applicationCaller();
   tools::reportResource(r);
 }
 

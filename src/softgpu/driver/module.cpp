@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "platform/application_caller.h"
 #include "platform/clock.h"
 #include "softgpu/driver/env.h"
 #include "softgpu/driver/fatbin.h"
@@ -35,6 +36,42 @@ void reportModule(Module& module, uint32_t event) {
   tools::reportResource(r);
 }
 
+// The module's variables, as memory that came or is about to go.
+void reportVariables(Module& module, bool released) {
+  if (!tools::wants(SONDE_INTEREST_MEMORY)) return;
+  for (const exec::GlobalInfo& variable : module.program().globals()) {
+    SondeResource r{};
+    // The compiler's own, such as the text of literals, are no variables of the program.
+    if (variable.name.starts_with('$') || !module.global(variable.name, r.address, r.bytes)) continue;
+    r.size = sizeof r;
+    r.event = SONDE_RESOURCE_DEVICE_MEMORY;
+    r.context = module.context()->handle();
+    r.contextUid = module.context()->uid();
+    r.deviceId = module.context()->device()->ordinal;
+    r.memoryKind = variable.isManaged ? SONDE_MEMORY_MANAGED_STATIC : SONDE_MEMORY_DEVICE_STATIC;
+    r.memoryOp = released ? 2 : 1;
+    r.time = platform::nowNs();
+    r.correlationId = currentCorrelation();
+    r.name = variable.name.c_str();
+    r.pc = platform::applicationCaller();
+    tools::reportResource(r);
+  }
+}
+
+// A time that was lost on the calling thread.
+void reportLost(Context& context, uint32_t kind, uint64_t start, uint32_t correlation, const char* what) {
+  SondeOverhead o{};
+  o.size = sizeof o;
+  o.kind = kind;
+  o.start = start;
+  o.end = platform::nowNs();
+  o.correlationId = correlation ? correlation : currentCorrelation();
+  o.contextUid = context.uid();
+  o.deviceId = context.device()->ordinal;
+  o.what = what;
+  tools::reportOverhead(o);
+}
+
 }  // namespace
 
 // --------------------------------------------------------------- function --
@@ -52,6 +89,7 @@ const exec::KernelInfo& Function::info() const { return module_->program().kerne
 CUresult Function::load(exec::CountLevel level, bool sourceLevel, uint32_t correlation) {
   const auto bit = static_cast<uint8_t>(1u << (static_cast<unsigned>(level) + (sourceLevel ? 4 : 0)));
   if (loaded_.load(std::memory_order_acquire) & bit) return CUDA_SUCCESS;
+  const uint64_t start = platform::nowNs();
   const exec::CompileInfo compiled = exec::Engine::get().compile(module_->program(), index_, level, sourceLevel);
   Context& context = *module_->context();
   if (compiled.error) {
@@ -75,6 +113,8 @@ CUresult Function::load(exec::CountLevel level, bool sourceLevel, uint32_t corre
     o.cacheBytes = compiled.cacheBytes;
     tools::reportOverhead(o);
   }
+  if (!before && !environment().eagerLoading && tools::wants(SONDE_INTEREST_OVERHEAD))
+    reportLost(context, SONDE_OVERHEAD_LAZY_LOADING, start, correlation, info().name.c_str());
   if (!before && tools::wants(SONDE_INTEREST_RESOURCE)) tools::reportResource(describe());
   return CUDA_SUCCESS;
 }
@@ -281,6 +321,7 @@ CUresult makeProgram(const std::vector<std::string>& texts, const model::DeviceM
 }
 
 CUresult loadModuleTexts(Context& context, std::vector<std::string> texts, JitLogs& logs, Ref<Module>& out) {
+  const uint64_t start = platform::nowNs();
   std::shared_ptr<exec::Program> program;
   if (const CUresult e = makeProgram(texts, context.device()->model, logs, program)) {
     say("module refused: " + logs.shown());
@@ -301,7 +342,10 @@ CUresult loadModuleTexts(Context& context, std::vector<std::string> texts, JitLo
     std::lock_guard lock(context.objects);
     context.modules.insert(module.get());
   }
+  if (thread().runtimeDepth != 0 && tools::wants(SONDE_INTEREST_OVERHEAD))
+    reportLost(context, SONDE_OVERHEAD_RUNTIME_MODULE_LOADING, start, 0, "");
   reportModule(*module, SONDE_RESOURCE_MODULE_LOADED);
+  reportVariables(*module, false);
   if (environment().eagerLoading)
     for (uint32_t i = 0; i < module->program().kernels().size(); i++) module->function(i)->load(exec::CountLevel::off);
   out = std::move(module);
@@ -327,6 +371,7 @@ void unloadModule(Module& module) {
   }
   context.synchronize();  // queued work may use its functions and variables
   reportModule(module, SONDE_RESOURCE_MODULE_UNLOAD_STARTING);
+  reportVariables(module, true);
   HandleTable::retire(&module);
   module.release();
 }

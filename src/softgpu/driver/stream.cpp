@@ -232,17 +232,32 @@ void waitForRoom(Stream& stream, const Command& command) {
   // The nodes of a graph are launched under its lock; host functions launch nothing.
   if (!counts || command.graphId != 0 || thread().inHostFunction) return;
   const uint64_t last = stream.enqueued();
-  if (last - stream.completed() >= kMaxPending) stream.waitFor(last - kMaxPending / 2);
+  if (last - stream.completed() < kMaxPending) return;
+  const uint64_t start = platform::nowNs();
+  stream.waitFor(last - kMaxPending / 2);
+  if (!tools::wants(SONDE_INTEREST_OVERHEAD)) return;
+  SondeOverhead o{};
+  o.size = sizeof o;
+  o.kind = SONDE_OVERHEAD_QUEUE_FULL;
+  o.start = start;
+  o.end = platform::nowNs();
+  o.correlationId = command.correlationId;
+  o.contextUid = stream.context()->uid();
+  o.deviceId = stream.context()->device()->ordinal;
+  o.what = "";
+  o.channelId = stream.id();
+  o.channelType = command.kind == CommandKind::kernel ? 1 : 2;
+  tools::reportOverhead(o);
 }
 
 }  // namespace
 
 uint64_t submit(Stream& stream, Command* command) {
-  waitForRoom(stream, *command);
   // Where streams wait is decided by how far they are: such a command takes no
   // number that another run would not take.
   const bool work = command->kind != CommandKind::wait && command->kind != CommandKind::marker;
   if (work && command->correlationId == 0) command->correlationId = currentCorrelation();
+  waitForRoom(stream, *command);
   announce(stream, *command);
   if (command->kind == CommandKind::kernel && managed::concernsLaunches(*stream.context()->device())) {
     managed::launching(stream);

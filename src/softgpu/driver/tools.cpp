@@ -115,6 +115,24 @@ CUresult ApiScope::exit(CUresult result) {
   return result;
 }
 
+CallCorrelation::CallCorrelation() : alone_(wants(SONDE_INTEREST_OVERHEAD)) {
+  if (!alone_) [[likely]]
+    return;
+  ThreadState& state = thread();
+  alone_ = state.apiDepth == 0 && state.runtimeDepth == 0;
+  if (!alone_) return;
+  state.correlation = 0;
+  state.apiDepth++;
+}
+
+CallCorrelation::~CallCorrelation() {
+  if (!alone_) [[likely]]
+    return;
+  ThreadState& state = thread();
+  state.apiDepth--;
+  state.correlation = 0;
+}
+
 // ------------------------------------------------------------- the runtime --
 
 namespace {

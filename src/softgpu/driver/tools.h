@@ -48,6 +48,18 @@ class ApiScope {
   bool outermost_;
 };
 
+// Gives all that a call reports one correlation id, also when nobody listens to
+// the call itself.
+class CallCorrelation {
+ public:
+  CallCorrelation();
+  ~CallCorrelation();
+  CallCorrelation(const CallCorrelation&) = delete;
+
+ private:
+  bool alone_;
+};
+
 // The mangled name of a kernel handle (CUfunction or CUkernel); NULL for
 // anything else. Valid as long as the module is.
 const char* kernelName(const void* function);
