@@ -356,6 +356,17 @@ int runWith(CommandLine& line, const char* name, const std::vector<std::string>&
   return runCommand(line.run, console);
 }
 
+bool isCommand(const CLI::App& app, const std::string& word, std::string* error) {
+  std::string names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->get_name() == word) return true;
+    names += (names.empty() ? "" : ", ") + command->get_name();
+  }
+  *error = fmt::format("there is no command '{}'; there are {}", word, names);
+  if (::access(word.c_str(), X_OK) == 0) *error += fmt::format(". To profile it: sonde run {}", word);
+  return false;
+}
+
 int mainOrThrow(int argc, char** argv) {
   Console console;
   CommandLine line;
@@ -371,6 +382,15 @@ int mainOrThrow(int argc, char** argv) {
       break;
     }
   }
+  std::string error;
+  if (words.empty()) {
+    std::fputs(line.app.help().c_str(), stderr);
+    return kOwnFailure;
+  }
+  if (!words[0].empty() && words[0][0] != '-' && !isCommand(line.app, words[0], &error)) {
+    console.error(error);
+    return kOwnFailure;
+  }
   std::reverse(words.begin(), words.end());  // as CLI11 wants it
   try {
     line.app.parse(words);
@@ -380,7 +400,6 @@ int mainOrThrow(int argc, char** argv) {
     line.app.exit(e);
     return kOwnFailure;
   }
-  std::string error;
   const auto ready = [&](const CommonSettings& s) {
     if (useCommon(s, console, &error)) return true;
     console.error(error);

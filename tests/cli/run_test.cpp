@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -88,6 +89,17 @@ TEST_F(Run, ExitStatusIsTheApplications) {
   EXPECT_EQ(sonde({"frobnicate"}).status, 125);
 }
 
+TEST_F(Run, AWrongCommandIsNamed) {
+  EXPECT_THAT(sonde({"frobnicate"}).err,
+              HasSubstr("there is no command 'frobnicate'; there are run, source, report, export"));
+  const Outcome program = sonde({kApp});
+  EXPECT_EQ(program.status, 125);
+  EXPECT_THAT(program.err, HasSubstr("To profile it: sonde run " + kApp));
+  const Outcome nothing = sonde({});
+  EXPECT_EQ(nothing.status, 125);
+  EXPECT_THAT(nothing.err, AllOf(HasSubstr("Subcommands:"), HasSubstr("sonde run ./app")));
+}
+
 TEST_F(Run, ArgumentsOfTheApplicationAreItsOwn) {
   EXPECT_EQ(sonde({"run", kApp, "print", "--csv", "-o", "x", "--help"}).out, "[--csv][-o][x][--help]\n");
   EXPECT_EQ(sonde({"run", "--csv", "--", kApp, "print", "--", "-q", ""}).out, "[--][-q][]\n");
@@ -118,7 +130,9 @@ TEST_F(Run, FatalSignalsLoseNothing) {
     const Outcome o = sonde({"run", kApp, how});
     EXPECT_EQ(o.status, 128 + number) << how;
     EXPECT_THAT(o.out, HasSubstr("Records: 4 collected, 0 lost")) << how;
-    EXPECT_THAT(o.err, HasSubstr("ended by signal " + std::to_string(number))) << how;
+    const size_t said = o.err.find("ended by signal " + std::to_string(number));
+    EXPECT_NE(said, std::string::npos) << o.err;
+    EXPECT_EQ(o.err.find("ended by signal", said + 1), std::string::npos) << o.err;  // once
   }
 }
 
@@ -258,7 +272,11 @@ TEST_F(Run, AnotherCuptiIsUsed) {
   std::ofstream(file("broken.so")) << "no library";
   const Outcome broken = sonde({"run", "--cupti", file("broken.so"), kApp});
   EXPECT_THAT(broken.err, HasSubstr("== sonde: nothing is profiled:"));
-  EXPECT_EQ(broken.status, 91);  // the application's: it ran
+  EXPECT_EQ(broken.status, 91);                // the application's: it ran
+  environment_["STAND_IN_NO_REGISTER"] = "1";  // as a library of another driver
+  const Outcome other = sonde({"run", "--cupti", file("other-cupti.so"), kApp});
+  EXPECT_THAT(other.err, AllOf(HasSubstr("other-cupti.so: cuptiActivityRegisterCallbacks: "),
+                               HasSubstr("NVIDIA's with --device real"), Not(HasSubstr("killed?"))));
 }
 
 // ------------------------------------------------------------------- files --
@@ -274,6 +292,35 @@ TEST_F(Run, OutputsOfEachFormat) {
   EXPECT_THAT(again.err, HasSubstr("exists already; -f replaces it"));
   EXPECT_THAT(again.out, Not(HasSubstr("ran")));  // found before the application ran
   EXPECT_EQ(sonde({"run", "-f", "-o", file("t"), "--export", "csv", kApp}).status, 0);
+}
+
+TEST_F(Run, WhatCannotBeWrittenIsFoundBeforeTheApplicationRuns) {
+  const auto refused = [&](const std::string& path) {
+    const Outcome o = sonde({"run", "-f", "-o", path, kApp, "print", "ran"});
+    EXPECT_EQ(o.status, 125) << path;
+    EXPECT_THAT(o.out, Not(HasSubstr("ran"))) << path;
+    return o.err;
+  };
+  EXPECT_THAT(refused(file("no/t.csv")), HasSubstr("there is no folder"));
+  ASSERT_EQ(::mkfifo(file("pipe.csv").c_str(), 0600), 0);
+  EXPECT_THAT(refused(file("pipe.csv")), HasSubstr("pipe.csv is not a file"));  // else it would be replaced by one
+  fs::create_directory(file("t.csv"));
+  EXPECT_THAT(refused(file("t.csv")), HasSubstr("is a folder"));
+  if (::geteuid() == 0) return;  // may write everywhere
+  EXPECT_THAT(refused("/usr/t.csv"), HasSubstr("/usr/t.csv cannot be created: Permission denied"));
+}
+
+TEST_F(Run, WhenAnOutputCannotBeWrittenTheRecordsAreKept) {
+  fs::create_directory(file("gone"));
+  const std::string command =
+      "cd " + folder_ + " && exec " SONDE " run -o gone/t.csv sh -c 'rmdir gone; exec " + kApp + "'";
+  const Outcome o = sonde::test::runProgram({"/bin/sh", "-c", command}, environment_);
+  EXPECT_EQ(o.status, 125);
+  EXPECT_THAT(o.err, HasSubstr("cannot create gone/t.csv: No such file or directory"));
+  const size_t at = o.err.find("the records are kept in ./sonde-");
+  ASSERT_NE(at, std::string::npos) << o.err;
+  const std::string kept = o.err.substr(at + 26, o.err.find(".sonde", at) + 6 - at - 26);
+  EXPECT_THAT(sonde({"report", file(kept)}).out, HasSubstr("Records: 4 collected"));
 }
 
 TEST_F(Run, ReportOfAFileIsTheReportOfTheRun) {

@@ -98,6 +98,7 @@ EXPORT CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t cb
 }
 EXPORT CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request,
                                                   CUpti_BuffersCallbackCompleteFunc complete) {
+  if (std::getenv("STAND_IN_NO_REGISTER") != nullptr) return CUPTI_ERROR_UNKNOWN;
   requestBuffer = request;
   completeBuffer = complete;
   return CUPTI_SUCCESS;

@@ -132,7 +132,12 @@ bool Collector::startLocked() {
       r != CUPTI_SUCCESS) {
     const char* why = nullptr;
     cupti_.getResultString(r, &why);
-    message(std::string("nothing is profiled: cuptiActivityRegisterCallbacks: ") + (why != nullptr ? why : "?"));
+    message(std::string("nothing is profiled: ") + cuptiPath +
+            ": cuptiActivityRegisterCallbacks: " + (why != nullptr ? why : "?") +
+            " (a libcupti works with the driver that it is made for: NVIDIA's with --device real)");
+    // An empty spool would look like a process that was killed.
+    writer_.abandon();
+    ::unlink(spoolPath_.c_str());
     return false;
   }
   active_.store(true, std::memory_order_release);
@@ -210,8 +215,8 @@ void Collector::driverLaunch(uint32_t cbid, const CUpti_CallbackData& info) {
 bool Collector::openSpool(const std::string& folder) {
   // An exec keeps the process id: the next image takes the next number.
   for (int n = 0; n < 10000; n++) {
-    if (writer_.open(folder + "/" + std::to_string(pid_) + "." + std::to_string(n) + ".spool", CUPTI_API_VERSION))
-      return true;
+    spoolPath_ = folder + "/" + std::to_string(pid_) + "." + std::to_string(n) + ".spool";
+    if (writer_.open(spoolPath_, CUPTI_API_VERSION)) return true;
     if (errno != EEXIST) return false;
   }
   return false;

@@ -70,6 +70,7 @@ class Collector {
 
   CuptiFunctions cupti_;
   spool::Writer writer_;
+  std::string spoolPath_;
   Counting counting_{cupti_, writer_};
   std::mutex startMutex_;
   std::mutex finishMutex_;

@@ -80,6 +80,7 @@ LaunchResult launch(const std::vector<std::string>& command, const std::map<std:
     return result;
   }
   result.started = true;
+  result.pid = child;
   if (onStarted) onStarted(child);
 
   std::optional<Clock::time_point> deadline;

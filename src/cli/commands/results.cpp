@@ -4,8 +4,10 @@
 #include <cupti.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -172,13 +174,23 @@ bool checkExportSettings(const ExportSettings& s, std::string* error) {
     std::string path;
     if (!expandPattern(o.path, 0, &path, error)) return false;
     std::error_code ec;
-    if (!hasProcessPattern(o.path) && !s.force && std::filesystem::exists(path, ec)) {
+    if (hasProcessPattern(o.path)) continue;
+    const bool exists = std::filesystem::exists(path, ec);
+    if (exists && !std::filesystem::is_regular_file(path, ec)) {
+      *error = fmt::format("{} is {}", path, std::filesystem::is_directory(path, ec) ? "a folder" : "not a file");
+      return false;
+    }
+    if (exists && !s.force) {
       *error = fmt::format("{} exists already; -f replaces it", path);
       return false;
     }
     const auto folder = std::filesystem::path(path).parent_path();
-    if (!hasProcessPattern(o.path) && !folder.empty() && !std::filesystem::is_directory(folder, ec)) {
+    if (!folder.empty() && !std::filesystem::is_directory(folder, ec)) {
       *error = fmt::format("{}: there is no folder {}", path, folder.string());
+      return false;
+    }
+    if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0) {
+      *error = fmt::format("{} cannot be created: {}", path, std::strerror(errno));
       return false;
     }
   }
@@ -244,7 +256,7 @@ void printMovedClocks(const Trace& trace, const ReportSettings& settings, Consol
                     c.device, c.minMHz, c.maxMHz));
 }
 
-void printLosses(const Trace& trace, bool csv, Console& console) {
+void printLosses(const Trace& trace, bool csv, Console& console, int alreadySaid) {
   const uint64_t lost = trace.dropped();
   const std::string line = fmt::format(
       "Records: {} collected{}, {} lost", reports::formatCount(trace.records()),
@@ -268,7 +280,8 @@ void printLosses(const Trace& trace, bool csv, Console& console) {
     if (!p.end) {
       console.warning(fmt::format("{} did not end in order{}; what it delivered until then is here", describe(p),
                                   ::kill(static_cast<pid_t>(p.pid), 0) == 0 ? " (it is still running)" : " (killed?)"));
-    } else if (p.end->reason == static_cast<uint32_t>(spool::EndReason::Signal)) {
+    } else if (p.end->reason == static_cast<uint32_t>(spool::EndReason::Signal) &&
+               static_cast<int>(p.pid) != alreadySaid) {
       console.warning(
           fmt::format("{} was ended by signal {} ({})", describe(p), p.end->value, ::strsignal(p.end->value)));
     }
@@ -350,6 +363,21 @@ bool writeOutputs(const std::vector<Spool>& spools, const Trace& trace, const Ex
     }
   }
   return true;
+}
+
+void keepRecords(const std::vector<Spool>& spools, Console& console) {
+  if (spools.empty()) return;
+  const char* temporary = std::getenv("TMPDIR");
+  for (const std::string& folder : {std::string("."), std::string(temporary ? temporary : "/tmp")}) {
+    const std::string path = fmt::format("{}/sonde-{}{}", folder, spools.front().pid, kTraceExtension);
+    std::string ignored;
+    exports::OutputFile file;
+    if (!file.open(path, false, &ignored)) continue;
+    for (const Spool& s : spools) file.write(s.content);
+    if (!file.commit(&ignored)) continue;
+    console.warning(fmt::format("the records are kept in {0}: sonde export {0} converts them", path));
+    return;
+  }
 }
 
 }  // namespace sonde::cli

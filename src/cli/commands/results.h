@@ -23,7 +23,8 @@ bool reportOptions(const ReportSettings& settings, reports::Options* options, st
 
 bool printReports(const Trace& trace, const ReportSettings& settings, Console& console, std::string* error);
 // The line on lost records, and warnings on everything that is not whole.
-void printLosses(const Trace& trace, bool csv, Console& console);
+// alreadySaid: a process whose end by a signal its caller has told of.
+void printLosses(const Trace& trace, bool csv, Console& console, int alreadySaid = 0);
 
 // Warns of devices whose clocks moved, as far as the trace has samples of them.
 void printMovedClocks(const Trace& trace, const ReportSettings& settings, Console& console);
@@ -35,6 +36,10 @@ struct Spool {
 };
 bool writeOutputs(const std::vector<Spool>& spools, const Trace& trace, const ExportSettings& settings,
                   const std::string& names, Console& console, std::string* error);
+
+// When outputs could not be written: keeps the records in another place, so that
+// a long run is not lost. Says where.
+void keepRecords(const std::vector<Spool>& spools, Console& console);
 
 // Reads spools into a trace; one whose beginning is damaged is reported and left out.
 bool readSpools(const std::vector<Spool>& spools, Trace& trace, Console& console);

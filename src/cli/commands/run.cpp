@@ -370,8 +370,10 @@ int runCommand(RunSettings& s, Console& console) {
   // The spools' folders are gone by now: a closed pipe may end us while we print.
   if (passes[0].empty()) {
     console.warning(
-        "nothing was recorded: the application never initialised CUDA, or its driver does not load injection "
-        "libraries");
+        std::string("nothing was recorded: the application never initialised CUDA, or its driver does not load "
+                    "injection libraries") +
+        (!software && !hasRealDevice() ? ". There is no /dev/nvidiactl here: --device real needs NVIDIA's driver"
+                                       : ""));
     return app.status;
   }
   if (counting) completeCounters(passes, libraries, catalogue, choice, console);
@@ -380,10 +382,13 @@ int runCommand(RunSettings& s, Console& console) {
   Trace trace;
   if (!readSpools(spools, trace, console)) return app.status != 0 ? app.status : kOwnFailure;
   bool good = s.source.on ? printSource(trace, s, console, &error) : printReports(trace, s.report, console, &error);
-  printLosses(trace, s.report.csv, console);
+  printLosses(trace, s.report.csv, console, app.signal != 0 ? app.pid : 0);
   if (const auto warning = movingClocksWarning(catalogue, choice)) console.warning(*warning);
   printMovedClocks(trace, s.report, console);
-  good = good && writeOutputs(spools, trace, s.exports, s.report.names, console, &error);
+  if (good && !writeOutputs(spools, trace, s.exports, s.report.names, console, &error)) {
+    good = false;
+    keepRecords(spools, console);
+  }
   if (!good) {
     console.error(error);
     return app.status != 0 ? app.status : kOwnFailure;

@@ -22,6 +22,11 @@ bool OutputFile::open(const std::string& path, bool replace, std::string* error)
       *error = fmt::format("{} is a folder", path);
       return false;
     }
+    if (!S_ISREG(info.st_mode)) {
+      // It would be replaced, not written to.
+      *error = fmt::format("{} is not a file; results go to a terminal or a pipe with --csv", path);
+      return false;
+    }
     if (!replace) {
       *error = fmt::format("{} exists already; -f replaces it", path);
       return false;
@@ -31,7 +36,7 @@ bool OutputFile::open(const std::string& path, bool replace, std::string* error)
   temporary_ = fmt::format("{}.{}.tmp", path, ::getpid());
   file_ = std::fopen(temporary_.c_str(), "wbe");
   if (file_ == nullptr) {
-    *error = fmt::format("cannot create {}: {}", temporary_, std::strerror(errno));
+    *error = fmt::format("cannot create {}: {}", path, std::strerror(errno));
     temporary_.clear();
     return false;
   }
@@ -40,14 +45,15 @@ bool OutputFile::open(const std::string& path, bool replace, std::string* error)
 }
 
 void OutputFile::write(std::string_view data) {
-  if (!failed_ && std::fwrite(data.data(), 1, data.size(), file_) != data.size()) failed_ = true;
+  if (failure_ == 0 && std::fwrite(data.data(), 1, data.size(), file_) != data.size()) failure_ = errno;
 }
 
 bool OutputFile::commit(std::string* error) {
-  const bool closed = std::fclose(file_) == 0;
+  if (std::fclose(file_) != 0 && failure_ == 0) failure_ = errno;
   file_ = nullptr;
-  if (failed_ || !closed || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
-    *error = fmt::format("cannot write {}: {}", path_, std::strerror(errno));
+  if (failure_ == 0 && ::rename(temporary_.c_str(), path_.c_str()) != 0) failure_ = errno;
+  if (failure_ != 0) {
+    *error = fmt::format("cannot write {}: {}", path_, std::strerror(failure_));
     return false;
   }
   temporary_.clear();

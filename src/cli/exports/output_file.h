@@ -18,7 +18,7 @@ class OutputFile {
   OutputFile& operator=(const OutputFile&) = delete;
 
   // False, with a sentence in *error, when the target exists and may not be
-  // replaced, or the folder cannot be written.
+  // replaced or is no file (a device, a pipe), or the folder cannot be written.
   bool open(const std::string& path, bool replace, std::string* error);
   void write(std::string_view data);
   const std::string& temporaryPath() const { return temporary_; }
@@ -27,7 +27,7 @@ class OutputFile {
  private:
   std::string path_, temporary_;
   std::FILE* file_ = nullptr;
-  bool failed_ = false;
+  int failure_ = 0;  // errno of the first write that failed
 };
 
 }  // namespace sonde::exports
