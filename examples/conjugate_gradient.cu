@@ -16,6 +16,7 @@ struct Csr {
 };
 
 constexpr int kThreads = 128;
+constexpr int kMostRows = 1 << 25;  // a warp each: threads are counted by an int
 
 __device__ double warpSum(double value) {
   for (int offset = 16; offset > 0; offset /= 2) value += __shfl_down_sync(0xffffffffu, value, offset);
@@ -61,13 +62,16 @@ static bool readMatrixMarket(const char* path, Csr* matrix) {
   bool symmetric = false, header = false;
   if (std::fgets(line, sizeof line, file) && std::strncmp(line, "%%MatrixMarket matrix coordinate real", 37) == 0) {
     header = true;
-    symmetric = std::strstr(line, "symmetric") != nullptr;
+    symmetric = std::strstr(line, " symmetric") != nullptr;
+    header = symmetric || std::strstr(line, " general") != nullptr;
   }
   int rows = 0, columns = 0, entries = 0;
   while (header && std::fgets(line, sizeof line, file) && line[0] == '%') {
   }
-  if (!header || std::sscanf(line, "%d %d %d", &rows, &columns, &entries) != 3 || rows != columns || rows < 1) {
-    std::fprintf(stderr, "%s: not a square real coordinate matrix in Matrix Market form\n", path);
+  if (!header || std::sscanf(line, "%d %d %d", &rows, &columns, &entries) != 3 || rows != columns || rows < 1 ||
+      rows > kMostRows || entries < 1) {
+    std::fprintf(stderr, "%s: not a square real coordinate matrix, general or symmetric, in Matrix Market form\n",
+                 path);
     std::fclose(file);
     return false;
   }
@@ -78,8 +82,8 @@ static bool readMatrixMarket(const char* path, Csr* matrix) {
   std::vector<Entry> all;
   for (int i = 0; i < entries; ++i) {
     Entry e;
-    if (std::fscanf(file, "%d %d %lf", &e.row, &e.column, &e.value) != 3 || e.row < 1 || e.row > rows ||
-        e.column < 1 || e.column > rows) {
+    if (std::fscanf(file, "%d %d %lf", &e.row, &e.column, &e.value) != 3 || e.row < 1 || e.row > rows || e.column < 1 ||
+        e.column > rows) {
       std::fprintf(stderr, "%s: entry %d of %d is missing or out of range\n", path, i + 1, entries);
       std::fclose(file);
       return false;
@@ -121,11 +125,13 @@ static double dotProduct(const double* x, const double* y, double* scratch, int 
 }
 
 int main(int argc, char** argv) {
+  checkArguments(argc, argv, "Solves A x = b for a sparse symmetric positive definite matrix",
+                 "[--matrix FILE.mtx] [--iterations MOST]");
   // The matrix beside this source file, whatever the working directory is.
   std::string beside = __FILE__;
   beside = beside.substr(0, beside.find_last_of('/') + 1) + "poisson.mtx";
   const char* path = textOption(argc, argv, "--matrix", beside.c_str());
-  const int most = static_cast<int>(option(argc, argv, "--iterations", 500));
+  const int most = option(argc, argv, "--iterations", 500);
   Csr matrix;
   if (!readMatrixMarket(path, &matrix)) return 2;
   const int n = matrix.rows;
@@ -148,7 +154,12 @@ int main(int argc, char** argv) {
   while (iteration < most && rr > goal) {
     multiply<<<rowBlocks, kThreads>>>(start, column, value, p, ap, n);
     CHECK(cudaGetLastError());
-    double alpha = rr / dotProduct(p, ap, scratch, n);
+    const double curvature = dotProduct(p, ap, scratch, n);
+    if (!(curvature > 0.0)) {
+      std::fprintf(stderr, "%s: the matrix is not positive definite\n", path);
+      return 2;
+    }
+    const double alpha = rr / curvature;
     combine<<<blocks, kThreads>>>(alpha, p, 1.0, deviceX, n);
     combine<<<blocks, kThreads>>>(-alpha, ap, 1.0, r, n);
     CHECK(cudaGetLastError());
@@ -164,7 +175,8 @@ int main(int argc, char** argv) {
   CHECK(cudaFree(column));
 
   double worst = 0.0;
-  for (int i = 0; i < n; ++i) worst = std::fmax(worst, std::fabs(x[i] - truth[i]));
-  std::printf("%d unknowns, %zu non-zeros: %d iterations, worst error %.2e\n", n, matrix.value.size(), iteration, worst);
+  for (int i = 0; i < n; ++i) worst = larger(worst, std::fabs(x[i] - truth[i]));
+  std::printf("%d unknowns, %zu non-zeros: %d iterations%s, worst error %.2e\n", n, matrix.value.size(), iteration,
+              rr > goal ? " were not enough" : "", worst);
   return verdict("conjugate_gradient", worst < 1e-7);
 }

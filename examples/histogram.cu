@@ -24,7 +24,9 @@ __global__ void histogramShared(const unsigned char* data, int n, unsigned* bins
 }
 
 int main(int argc, char** argv) {
-  const int n = static_cast<int>(option(argc, argv, "--n", 300007));
+  checkArguments(argc, argv, "A 256-bin histogram of bytes, with atomics on global and on shared memory",
+                 "[--n BYTES]");
+  const int n = option(argc, argv, "--n", 300007);
   std::vector<unsigned char> data(n);
   std::vector<unsigned> expected(kBins, 0);
   Random random(13);

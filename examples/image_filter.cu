@@ -10,6 +10,7 @@
 
 constexpr int kRadius = 3;
 constexpr int kTile = 16;
+constexpr int kMost = 16384;  // pixels of width or height: all bytes are counted by an int
 __constant__ float weights[2 * kRadius + 1];
 
 struct Image {
@@ -56,19 +57,40 @@ __global__ void edges(const unsigned char* in, unsigned char* out, int width, in
   for (int channel = 0; channel < 3; ++channel) out[(y * width + x) * 3 + channel] = grey;
 }
 
-static bool readPpm(const char* path, Image* image) {
+// The next number of a header, after white space and comments; -1: there is none.
+static int headerNumber(FILE* file) {
+  int c = std::fgetc(file), value = -1;
+  while (c == '#' || (c != EOF && std::strchr(" \t\r\n", c))) {
+    while (c == '#' && (c = std::fgetc(file)) != EOF && c != '\n') c = '#';
+    c = std::fgetc(file);
+  }
+  for (; c >= '0' && c <= '9' && value < 100000; c = std::fgetc(file)) value = (value < 0 ? 0 : value * 10) + c - '0';
+  return value;  // the one character behind it is read
+}
+
+// Null, or what is wrong with the file.
+static const char* readPpm(const char* path, Image* image) {
   FILE* file = std::fopen(path, "rb");
-  if (!file) return false;
-  int maximum = 0;
-  bool ok = std::fscanf(file, "P6 %d %d %d", &image->width, &image->height, &maximum) == 3 && maximum == 255 &&
-            image->width > 0 && image->height > 0 && image->width < 65536 && image->height < 65536;
-  if (ok) {
-    std::fgetc(file);
+  if (!file) return "cannot be opened";
+  const char* wrong = nullptr;
+  if (std::fgetc(file) != 'P' || std::fgetc(file) != '6') {
+    wrong = "is no binary PPM (it does not begin with P6)";
+  } else {
+    image->width = headerNumber(file);
+    image->height = headerNumber(file);
+    const int maximum = headerNumber(file);
+    if (image->width < 1 || image->height < 1 || image->width > kMost || image->height > kMost)
+      wrong = "has no width and height from 1 to 16384";
+    else if (maximum != 255)
+      wrong = "has not 8 bits a colour (the maximum is not 255)";
+  }
+  if (!wrong) {
     image->pixels.resize(static_cast<size_t>(image->width) * image->height * 3);
-    ok = std::fread(image->pixels.data(), 1, image->pixels.size(), file) == image->pixels.size();
+    if (std::fread(image->pixels.data(), 1, image->pixels.size(), file) != image->pixels.size())
+      wrong = "ends before its last pixel";
   }
   std::fclose(file);
-  return ok;
+  return wrong;
 }
 
 static bool writePpm(const char* path, const Image& image) {
@@ -97,17 +119,18 @@ static Image testPicture(int width, int height) {
 }
 
 int main(int argc, char** argv) {
+  checkArguments(argc, argv, "Gaussian blur and Sobel edges of a PPM picture",
+                 "[--in FILE.ppm] [--out FILE.ppm] [--width W] [--height H]");
   const char* inPath = textOption(argc, argv, "--in", nullptr);
   const char* outPath = textOption(argc, argv, "--out", nullptr);
   Image image;
   if (inPath) {
-    if (!readPpm(inPath, &image)) {
-      std::fprintf(stderr, "%s is not a readable binary PPM (P6, 8 bits)\n", inPath);
+    if (const char* wrong = readPpm(inPath, &image)) {
+      std::fprintf(stderr, "%s %s\n", inPath, wrong);
       return 2;
     }
   } else {
-    image = testPicture(static_cast<int>(option(argc, argv, "--width", 200)),
-                        static_cast<int>(option(argc, argv, "--height", 150)));
+    image = testPicture(option(argc, argv, "--width", 200, 1, kMost), option(argc, argv, "--height", 150, 1, kMost));
   }
   const int width = image.width, height = image.height;
   const size_t bytes = image.pixels.size();
@@ -162,10 +185,10 @@ int main(int argc, char** argv) {
   };
   for (int y = 0; y < height; ++y)
     for (int x = 0; x < width; ++x) {
-      int gx = grey(x + 1, y - 1) + 2 * grey(x + 1, y) + grey(x + 1, y + 1) - grey(x - 1, y - 1) -
-               2 * grey(x - 1, y) - grey(x - 1, y + 1);
-      int gy = grey(x - 1, y + 1) + 2 * grey(x, y + 1) + grey(x + 1, y + 1) - grey(x - 1, y - 1) -
-               2 * grey(x, y - 1) - grey(x + 1, y - 1);
+      int gx = grey(x + 1, y - 1) + 2 * grey(x + 1, y) + grey(x + 1, y + 1) - grey(x - 1, y - 1) - 2 * grey(x - 1, y) -
+               grey(x - 1, y + 1);
+      int gy = grey(x - 1, y + 1) + 2 * grey(x, y + 1) + grey(x + 1, y + 1) - grey(x - 1, y - 1) - 2 * grey(x, y - 1) -
+               grey(x + 1, y - 1);
       int size = std::abs(gx) + std::abs(gy);
       wrongEdges += result.pixels[(static_cast<size_t>(y) * width + x) * 3] != (size > 255 ? 255 : size);
     }

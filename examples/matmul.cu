@@ -6,6 +6,7 @@
 #include "example.h"
 
 constexpr int kTile = 16;
+constexpr int kMost = 32768;  // of rows and columns: their product must fit into an int
 
 __global__ void matmulTiled(const float* a, const float* b, float* c, int m, int n, int k) {
   __shared__ float tileA[kTile][kTile];
@@ -27,10 +28,12 @@ __global__ void matmulTiled(const float* a, const float* b, float* c, int m, int
 }
 
 int main(int argc, char** argv) {
-  int m = static_cast<int>(option(argc, argv, "--m", 130));
-  int n = static_cast<int>(option(argc, argv, "--n", 100));
-  int k = static_cast<int>(option(argc, argv, "--k", 144));
-  int repeat = static_cast<int>(option(argc, argv, "--repeat", 3));
+  checkArguments(argc, argv, "C = A B with tiles in shared memory",
+                 "[--m ROWS] [--n COLUMNS] [--k INNER] [--repeat TIMES]");
+  int m = option(argc, argv, "--m", 130, 1, kMost);
+  int n = option(argc, argv, "--n", 100, 1, kMost);
+  int k = option(argc, argv, "--k", 144, 1, kMost);
+  int repeat = option(argc, argv, "--repeat", 3);
   std::vector<float> a(m * k), b(k * n), c(m * n);
   Random random(11);
   for (float& x : a) x = random.unit() - 0.5f;
@@ -71,7 +74,7 @@ int main(int argc, char** argv) {
     for (int column = 0; column < n; ++column) {
       double sum = 0.0;
       for (int i = 0; i < k; ++i) sum += static_cast<double>(a[row * k + i]) * b[i * n + column];
-      worst = std::fmax(worst, std::fabs(sum - c[row * n + column]));
+      worst = larger(worst, std::fabs(sum - c[row * n + column]));
     }
   std::printf("%d x %d x %d: %.3f ms a product, %.2f GFLOP/s, worst error %.2e (bound %.2e)\n", m, n, k,
               milliseconds / repeat, 2e-6 * m * n * k * repeat / milliseconds, worst, bound);

@@ -74,8 +74,9 @@ static void referenceStep(std::vector<Body>& bodies, double dt) {
 }
 
 int main(int argc, char** argv) {
-  const int n = static_cast<int>(option(argc, argv, "--n", 500));
-  const int steps = static_cast<int>(option(argc, argv, "--steps", 3));
+  checkArguments(argc, argv, "Gravitation among n bodies, all pairs", "[--n BODIES] [--steps STEPS]");
+  const int n = option(argc, argv, "--n", 500);
+  const int steps = option(argc, argv, "--steps", 3);
   const float dt = 0.001f;
   std::vector<float4> positions(n), velocities(n);
   std::vector<Body> reference(n);
@@ -105,9 +106,9 @@ int main(int argc, char** argv) {
   for (int step = 0; step < steps; ++step) referenceStep(reference, dt);
   double worst = 0.0, momentum[3] = {0, 0, 0}, scale = 0.0;
   for (int i = 0; i < n; ++i) {
-    worst = std::fmax(worst, std::fabs(positions[i].x - reference[i].x));
-    worst = std::fmax(worst, std::fabs(positions[i].y - reference[i].y));
-    worst = std::fmax(worst, std::fabs(positions[i].z - reference[i].z));
+    worst = larger(worst, std::fabs(positions[i].x - reference[i].x));
+    worst = larger(worst, std::fabs(positions[i].y - reference[i].y));
+    worst = larger(worst, std::fabs(positions[i].z - reference[i].z));
     momentum[0] += positions[i].w * velocities[i].x;
     momentum[1] += positions[i].w * velocities[i].y;
     momentum[2] += positions[i].w * velocities[i].z;

@@ -23,8 +23,9 @@ __global__ void relax(const float* in, float* out, int n) {
 }
 
 int main(int argc, char** argv) {
-  const int n = static_cast<int>(option(argc, argv, "--n", 5000, 3));
-  const int iterations = static_cast<int>(option(argc, argv, "--iterations", 20));
+  checkArguments(argc, argv, "Ranges and marks that a profiler shows", "[--n CELLS] [--iterations COUNT]");
+  const int n = option(argc, argv, "--n", 5000, 3);
+  const int iterations = option(argc, argv, "--iterations", 20);
   std::vector<float> cells(n, 0.0f), expected, next(n);
   float *a, *b;
   {

@@ -51,7 +51,8 @@ static void splitOnHost(const unsigned char* picture, int pitch, int x, int y, i
 }
 
 int main(int argc, char** argv) {
-  const int levels = static_cast<int>(option(argc, argv, "--levels", 6));
+  checkArguments(argc, argv, "A picture in squares of one colour, by kernels that launch themselves", "[--levels N]");
+  const int levels = option(argc, argv, "--levels", 6);
   if (levels >= kMaxLevels) {
     std::fprintf(stderr, "--levels wants less than %d\n", kMaxLevels);
     return 2;

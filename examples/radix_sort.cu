@@ -61,7 +61,8 @@ __global__ void scatter(const unsigned* in, unsigned* out, int n, int shift, con
 }
 
 int main(int argc, char** argv) {
-  const int n = static_cast<int>(option(argc, argv, "--n", 20011));
+  checkArguments(argc, argv, "Radix sort of 32-bit keys", "[--n KEYS]");
+  const int n = option(argc, argv, "--n", 20011);
   std::vector<unsigned> keys(n);
   Random random(29);
   for (unsigned& key : keys) key = random.next();

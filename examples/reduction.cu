@@ -77,7 +77,8 @@ static void scan(const unsigned* in, unsigned* out, int n) {
 }
 
 int main(int argc, char** argv) {
-  int n = static_cast<int>(option(argc, argv, "--n", 200001));
+  checkArguments(argc, argv, "Sum and prefix sum of integers with warp shuffles", "[--n ELEMENTS]");
+  int n = option(argc, argv, "--n", 200001);
   std::vector<unsigned> in(n), out(n);
   Random random(3);
   for (unsigned& x : in) x = random.next() % 1000;

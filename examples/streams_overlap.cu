@@ -20,9 +20,11 @@ __global__ void inverseRoots(const float* in, float* out, int n, int rounds) {
 }
 
 int main(int argc, char** argv) {
-  const int n = static_cast<int>(option(argc, argv, "--n", 1 << 18));
-  const int streamCount = static_cast<int>(option(argc, argv, "--streams", 4));
-  const int pieces = static_cast<int>(option(argc, argv, "--pieces", 8));
+  checkArguments(argc, argv, "Copies and kernels of several streams that overlap",
+                 "[--n ELEMENTS] [--streams COUNT] [--pieces COUNT]");
+  const int n = option(argc, argv, "--n", 1 << 18);
+  const int streamCount = option(argc, argv, "--streams", 4);
+  const int pieces = option(argc, argv, "--pieces", 8);
   const int rounds = 8;
   const int piece = (n + pieces - 1) / pieces;
 
@@ -68,7 +70,7 @@ int main(int argc, char** argv) {
   double worst = 0.0;
   for (int i = 0; i < n; ++i) {
     double expected = 1.0 / std::sqrt(static_cast<double>(in[i]));
-    worst = std::fmax(worst, std::fabs(out[i] - expected) / expected);
+    worst = larger(worst, std::fabs(out[i] - expected) / expected);
   }
   std::printf("%d elements in %d pieces on %d streams: %.3f ms, worst relative error %.2e\n", n, pieces, streamCount,
               milliseconds, worst);

@@ -11,7 +11,8 @@ __global__ void vectorAdd(const float* a, const float* b, float* c, int n) {
 }
 
 int main(int argc, char** argv) {
-  int n = static_cast<int>(option(argc, argv, "--n", 100003));
+  checkArguments(argc, argv, "Adds two vectors", "[--n ELEMENTS]");
+  int n = option(argc, argv, "--n", 100003);
   size_t bytes = n * sizeof(float);
   std::vector<float> a(n), b(n), c(n, -1.0f);
   Random random(7);

@@ -60,13 +60,14 @@ done:
   } while (0)
 
 int main(int argc, char** argv) {
-  int n = 10007;
-  for (int i = 1; i + 1 < argc; ++i)
-    if (std::strcmp(argv[i], "--n") == 0) n = std::atoi(argv[i + 1]);
-  if (n < 1) {
-    std::fprintf(stderr, "--n wants a whole number of at least 1\n");
+  const char* wanted = argc == 3 && std::strcmp(argv[1], "--n") == 0 ? argv[2] : argc == 1 ? "10007" : "";
+  char* end = nullptr;
+  const long size = std::strtol(wanted, &end, 10);
+  if (end == wanted || *end != '\0' || size < 1 || size > 1 << 30) {
+    std::fprintf(stderr, "usage: %s [--n ELEMENTS, from 1 to 2^30]\n", argv[0]);
     return 2;
   }
+  int n = static_cast<int>(size);
 
   CHECK(cuInit(0));
   CUdevice device;
