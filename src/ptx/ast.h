@@ -142,7 +142,7 @@ struct Operand {
   };
   Ref ref = Ref::none;
   uint32_t refId = kNoId;  // Module::variables / Function::variables / Module::functions / Function::params …
-  int64_t offset = 0;
+  int64_t offset = 0;      // also of a register that is read: reg + constant
   // Video instructions: the part of the operand that is meant, as written
   // without the dot: "b2", "h1", "h10", "b7210", on a destination the mask.
   // A minus before an operand of vmad sets `negated`.

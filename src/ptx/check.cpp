@@ -319,7 +319,7 @@ std::string wantedText(ScalarType t, unsigned widen) {
 }  // namespace
 
 void Checker::dest(const Instruction& i, const Operand& o, ScalarType t, Fit fit, unsigned widen) {
-  if (o.kind == Operand::Kind::reg && !o.negated) {
+  if (o.kind == Operand::Kind::reg && !o.negated && o.offset == 0) {
     const Register& r = fn_->registers[o.reg];
     if ((r.vector == 1 || o.component >= 0) && matches(r.type, t, fit, widen)) return;
   }

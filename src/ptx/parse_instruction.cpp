@@ -206,6 +206,15 @@ bool Parser::nameOperand(Operand& o) {
     whole.elements.assign(fn_->registers[o.reg].vector, o);
     for (size_t i = 0; i < whole.elements.size(); ++i) whole.elements[i].component = static_cast<int8_t>(i);
     o = std::move(whole);
+    return true;
+  }
+  // Assemblers also take a register plus a constant, as in an address.
+  if (o.kind == Operand::Kind::reg && o.selector.empty() && tok_.is('+')) {
+    const ScalarType type = fn_->registers[o.reg].type;
+    if (type == ScalarType::pred || isFloat(type))
+      return error(tok_.pos, "only an integer register can be followed by '+' and a constant");
+    advance();
+    return integerExpression(o.offset, "the constant after '+'");
   }
   return true;
 }

@@ -82,6 +82,7 @@ class Printer {
         s += r.name;
         if (o.component >= 0) s += component(o.component);
         if (!o.selector.empty()) s += "." + o.selector;
+        if (o.offset != 0) s += "+" + std::to_string(o.offset);
         return s;
       }
       case Operand::Kind::special: return name(o.special, o.index) + (o.component >= 0 ? component(o.component) : "");

@@ -63,6 +63,13 @@ TEST(ParseErrors, UndefinedNames) {
   EXPECT_EQ(bodyErrors("{ L: ret; }\nbra L;"), ":7:5: error: undefined label 'L'\n");
 }
 
+TEST(ParseErrors, RegisterPlusConstant) {
+  EXPECT_EQ(bodyErrors("mov.f32 %f1, %f0 + 1;\n"),
+            ":6:18: error: only an integer register can be followed by '+' and a constant\n");
+  EXPECT_EQ(bodyErrors("mov.b32 %r1, %r0 + %r2;\n").substr(0, 12), ":6:20: error");
+  EXPECT_EQ(bodyErrors("mov.b32 %r1, %r0 - 1;\n"), ":6:18: error: expected ',' or ';' after the operand, found '-'\n");
+}
+
 TEST(ParseErrors, Punctuation) {
   EXPECT_EQ(bodyErrors("add.s32 %r1, %r2 %r3;\n"),
             ":6:18: error: expected ',' or ';' after the operand, found '%r3'\n");

@@ -168,6 +168,15 @@ TEST(Parser, WholeVectorRegisterIsItsComponents) {
   EXPECT_EQ(f.body[2].operands[1].component, 0);
 }
 
+TEST(Parser, RegisterPlusConstant) {
+  const Function f = kernel(".reg .b32 %r<3>; add.u32 %r1, %r2 + 1+2, %r0;");
+  const Operand& sum = f.body[0].operands[1];
+  EXPECT_EQ(sum.kind, Operand::Kind::reg);
+  EXPECT_EQ(sum.reg, 2u);
+  EXPECT_EQ(sum.offset, 3);
+  EXPECT_EQ(f.body[0].operands[2].offset, 0);
+}
+
 TEST(Parser, GlobalVariableInABodyBelongsToTheModule) {
   const Module m = parsed(
       ".global .u32 x = 1;\n.entry a() { .reg .b32 r; .global .u32 x = 2; ld.global.u32 r, [x]; }\n"

@@ -83,6 +83,7 @@ Value* FunctionCodegen::source(const Operand& o, ScalarType t) {
       const ScalarType declared = function.registers[o.reg].type;
       Value* v = loadRegister(o.reg, o.component);
       if (o.negated && declared == ScalarType::pred) v = b.CreateNot(v);
+      if (o.offset != 0) v = b.CreateAdd(v, llvm::ConstantInt::getSigned(v->getType(), o.offset));
       llvm::Type* to = scalarType(t);
       if (v->getType()->getScalarSizeInBits() < to->getScalarSizeInBits())
         throw Unsupported("register '" + function.registers[o.reg].name + "' is narrower than the instruction's type");
