@@ -198,10 +198,11 @@ TEST(JitInteger, CarryChain) {
       if (writes) r[6] = static_cast<uint64_t>(sum >> bits);
       return r;
     };
-    auto sub = [bits](uint64_t x, uint64_t y, uint64_t borrow, bool writes) {
-      const i128 difference = static_cast<i128>(cut(x, bits)) - cut(y, bits) - borrow;
+    // The flag of a subtraction is set when nothing is borrowed.
+    auto sub = [bits](uint64_t x, uint64_t y, uint64_t flag, bool writes) {
+      const i128 difference = static_cast<i128>(cut(x, bits)) - cut(y, bits) - (flag ? 0 : 1);
       Slots r{cut(static_cast<u128>(difference), bits)};
-      if (writes) r[6] = difference < 0;
+      if (writes) r[6] = difference >= 0;
       return r;
     };
     auto low = [bits](const Slots& v) { return cut(static_cast<u128>(cut(v[0], bits)) * cut(v[1], bits), bits); };
@@ -211,7 +212,7 @@ TEST(JitInteger, CarryChain) {
     check({"add.cc." + s, "D a b"}, inputs, [&](const Slots& v) { return add(v[0], v[1], 0, true); });
     check({"addc." + s, "D a b"}, inputs, [&](const Slots& v) { return add(v[0], v[1], v[6], false); });
     check({"addc.cc." + s, "D a b"}, inputs, [&](const Slots& v) { return add(v[0], v[1], v[6], true); });
-    check({"sub.cc." + s, "D a b"}, inputs, [&](const Slots& v) { return sub(v[0], v[1], 0, true); });
+    check({"sub.cc." + s, "D a b"}, inputs, [&](const Slots& v) { return sub(v[0], v[1], 1, true); });
     check({"subc." + s, "D a b"}, inputs, [&](const Slots& v) { return sub(v[0], v[1], v[6], false); });
     check({"subc.cc." + s, "D a b"}, inputs, [&](const Slots& v) { return sub(v[0], v[1], v[6], true); });
     check({"mad.lo.cc." + s, "D a b c"}, inputs, [&](const Slots& v) { return add(low(v), v[2], 0, true); });

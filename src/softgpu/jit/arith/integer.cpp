@@ -130,8 +130,8 @@ bool Lower::integer() {
   }
 }
 
-// add.cc, addc, sub.cc, subc, mad.cc, madc: the flag is a carry after additions
-// and a borrow after subtractions.
+// add.cc, addc, sub.cc, subc, mad.cc, madc. The flag is the carry out of the adder also when it subtracts
+// (x + ~y + 1): set when nothing was borrowed. Mixed chains show it, and a card does the same.
 bool Lower::carryChain() {
   const ScalarType t = in.type();
   const bool reads = in.op == addc || in.op == subc || in.op == madc;
@@ -143,12 +143,12 @@ bool Lower::carryChain() {
     y = src(3, t);
   }
   Value* r = subtracts ? b.CreateSub(x, y) : b.CreateAdd(x, y);
-  Value* flag = subtracts ? b.CreateICmpULT(x, y) : b.CreateICmpULT(r, x);
+  Value* flag = subtracts ? b.CreateICmpUGE(x, y) : b.CreateICmpULT(r, x);
   if (reads) {
-    Value* carryIn = b.CreateZExt(c.carry(), r->getType());
+    if (subtracts) r = b.CreateAdd(x, b.CreateNot(y)), flag = b.CreateICmpULT(r, x);
     Value* before = r;
-    r = subtracts ? b.CreateSub(r, carryIn) : b.CreateAdd(r, carryIn);
-    flag = b.CreateOr(flag, subtracts ? b.CreateICmpULT(before, carryIn) : b.CreateICmpULT(r, before));
+    r = b.CreateAdd(r, b.CreateZExt(c.carry(), r->getType()));
+    flag = b.CreateOr(flag, b.CreateICmpULT(r, before));
   }
   // The flag first: the destination may be guarded, and so is the flag by the context.
   if (writes) c.setCarry(flag);
