@@ -26,6 +26,7 @@ struct MemoryAccess {
   bool uniform = false;
   unsigned bytes = 4;  // of an element
   unsigned count = 1;  // elements of a vector access
+  bool whole = false;  // two elements of 8 bytes that other blocks must see change at once
 };
 
 // 32-bit words of a component of a parameter in registers, and of any parameter of a call.
@@ -113,6 +114,8 @@ class FunctionCodegen final : public EmitContext {
   llvm::Value* scalarInRange(const MemoryAccess& a, llvm::Value* address, unsigned bytes);
   llvm::Value* scalarPointer(const MemoryAccess& a, llvm::Value* address);
   llvm::Value* genericAddresses(const MemoryAccess& a);  // <32 x i64>, space-relative
+  unsigned joinElements(const ptx::Instruction& in, MemoryAccess& a);
+  std::vector<llvm::Value*> loadElements(const MemoryAccess& a, llvm::Type* element, llvm::Value* p);
   std::vector<llvm::Value*> loadUniform(const MemoryAccess& a, llvm::Type* element);
   std::vector<llvm::Value*> loadVarying(const MemoryAccess& a, llvm::Type* element);
   llvm::Function* outlined(const MemoryAccess& a, llvm::Type* element, bool isStore);

@@ -28,6 +28,7 @@ namespace {
 unsigned log2of(unsigned v) { return static_cast<unsigned>(std::countr_zero(v)); }
 
 uint32_t describe(const MemoryAccess& a) {
+  if (a.whole) return static_cast<uint32_t>(a.space) | log2of(16) << 4 | 1 << 8;
   return static_cast<uint32_t>(a.space) | log2of(a.bytes) << 4 | a.count << 8;
 }
 
@@ -72,6 +73,11 @@ MemoryAccess FunctionCodegen::resolveAddress(const Instruction& in, const Operan
   a.bytes = bytes;
   a.count = count;
   a.uniform = flow_.operandUniform(address);
+  // A variable named without a state space is in its own.
+  if (space == StateSpace::none && address.reg == ptx::kNoId) {
+    if (address.ref == Operand::Ref::moduleVar) space = ptxModule.variables[address.refId].space;
+    if (address.ref == Operand::Ref::localVar) space = function.variables[address.refId].space;
+  }
   if (space == StateSpace::shared || space == StateSpace::sharedCta) a.space = Space::shared;
   if (space == StateSpace::local) a.space = Space::local;
   const unsigned saved = lanes;
@@ -264,6 +270,20 @@ Value* FunctionCodegen::lanesInRange(const MemoryAccess& a, Value* active) {
   return b.CreateICmpEQ(b.CreateOr(ok, b.CreateNot(active)), b.getInt32(~0u));
 }
 
+// The elements at one place. A volatile access is one that the compiler does not take apart.
+std::vector<Value*> FunctionCodegen::loadElements(const MemoryAccess& a, llvm::Type* element, Value* p) {
+  std::vector<Value*> values;
+  if (a.whole) {
+    llvm::LoadInst* all = b.CreateAlignedLoad(FixedVectorType::get(element, 2), p, llvm::Align(16), true);
+    for (uint64_t i = 0; i < 2; ++i) values.push_back(b.CreateExtractElement(all, i));
+    return values;
+  }
+  for (unsigned i = 0; i < a.count; ++i)
+    values.push_back(b.CreateAlignedLoad(element, b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), p, i * a.bytes),
+                                         llvm::Align(a.bytes)));
+  return values;
+}
+
 std::vector<Value*> FunctionCodegen::loadUniform(const MemoryAccess& a, llvm::Type* element) {
   auto& c = b.getContext();
   countUniform(a);
@@ -273,10 +293,7 @@ std::vector<Value*> FunctionCodegen::loadUniform(const MemoryAccess& a, llvm::Ty
   b.CreateCondBr(scalarInRange(a, a.address, a.bytes * a.count), fast, slow);
   std::vector<Value*> viaFast, viaSlow, result;
   b.SetInsertPoint(fast);
-  Value* p = scalarPointer(a, a.address);
-  for (unsigned i = 0; i < a.count; ++i)
-    viaFast.push_back(b.CreateAlignedLoad(element, b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), p, i * a.bytes),
-                                          llvm::Align(a.bytes)));
+  viaFast = loadElements(a, element, scalarPointer(a, a.address));
   b.CreateBr(done);
   b.SetInsertPoint(slow);
   Value* out = scratch(1);
@@ -365,14 +382,9 @@ std::vector<Value*> FunctionCodegen::loadVarying(const MemoryAccess& a, llvm::Ty
     Value* anyHigh = b.CreateICmpNE(b.CreateLShr(active, 16), b.getInt32(0));
     Value* from = b.CreateSelect(anyLow, low, high);
     Value* to = b.CreateSelect(anyHigh, high, low);
-    for (unsigned i = 0; i < a.count; ++i) {
-      auto one = [&](Value* p) {
-        Value* v = b.CreateAlignedLoad(element, b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), p, i * a.bytes),
-                                       llvm::Align(a.bytes));
-        return b.CreateVectorSplat(16, v);
-      };
-      values.push_back(concat(one(from), one(to)));
-    }
+    const std::vector<Value*> first = loadElements(a, element, from), second = loadElements(a, element, to);
+    for (unsigned i = 0; i < a.count; ++i)
+      values.push_back(concat(b.CreateVectorSplat(16, first[i]), b.CreateVectorSplat(16, second[i])));
     ways.push_back({b.GetInsertBlock(), std::move(values)});
     b.CreateBr(done);
     b.SetInsertPoint(other);
@@ -401,9 +413,18 @@ std::vector<Value*> FunctionCodegen::loadVarying(const MemoryAccess& a, llvm::Ty
                          {b.getPtrTy(), b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy()}),
                {warp_, addresses, active, b.getInt32(describe(a)), out});
   std::vector<Value*> values;
-  for (unsigned i = 0; i < a.count; ++i)
-    values.push_back(b.CreateAlignedLoad(
-        vector, b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), out, i * a.bytes * kWarpSize), llvm::Align(32)));
+  if (a.whole) {  // lane by lane
+    Value* all = b.CreateAlignedLoad(FixedVectorType::get(element, 2 * kWarpSize), out, llvm::Align(32));
+    for (unsigned i = 0; i < 2; ++i) {
+      llvm::SmallVector<int, 32> pick;
+      for (unsigned l = 0; l < kWarpSize; ++l) pick.push_back(static_cast<int>(2 * l + i));
+      values.push_back(b.CreateShuffleVector(all, pick));
+    }
+  } else {
+    for (unsigned i = 0; i < a.count; ++i)
+      values.push_back(b.CreateAlignedLoad(
+          vector, b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), out, i * a.bytes * kWarpSize), llvm::Align(32)));
+  }
   ways.push_back({b.GetInsertBlock(), std::move(values)});
   b.CreateBr(done);
 
@@ -422,13 +443,13 @@ std::vector<Value*> FunctionCodegen::loadVarying(const MemoryAccess& a, llvm::Ty
 // emit it in place.
 llvm::Function* FunctionCodegen::outlined(const MemoryAccess& a, llvm::Type* element, bool isStore) {
   if (!k_.outlineAccesses || inOutlined_ || a.uniform || a.space == Space::local) return nullptr;
-  const std::string key =
-      "access_" + std::to_string(isStore) + "_" + std::to_string(static_cast<int>(a.space)) + "_" +
-      std::to_string(a.bytes) + "_" + std::to_string(a.count) + "_" + std::to_string(element->getTypeID()) +
-      (countingMemory()
-           ? "_" + std::to_string(static_cast<int>(current_->space)) + "_" + std::to_string(accessKind(*current_))
-           : "") +
-      (countingCaches() && servedByL2(*current_) ? "_l2" : "");
+  const std::string key = "access_" + std::to_string(isStore) + "_" + std::to_string(static_cast<int>(a.space)) + "_" +
+                          std::to_string(a.bytes) + "_" + std::to_string(a.count) + (a.whole ? "w_" : "_") +
+                          std::to_string(element->getTypeID()) +
+                          (countingMemory() ? "_" + std::to_string(static_cast<int>(current_->space)) + "_" +
+                                                  std::to_string(accessKind(*current_))
+                                            : "") +
+                          (countingCaches() && servedByL2(*current_) ? "_l2" : "");
   if (llvm::Function* known = k_.llvmModule().getFunction(key)) return known;
   llvm::Type* row = FixedVectorType::get(element, kWarpSize);
   std::vector<llvm::Type*> args{b.getPtrTy(), b.getInt32Ty(), a.address->getType()};
@@ -514,8 +535,15 @@ void FunctionCodegen::storeUniform(const MemoryAccess& a, const std::vector<Valu
   b.CreateCondBr(scalarInRange(a, a.address, a.bytes * a.count), fast, slow);
   b.SetInsertPoint(fast);
   Value* p = scalarPointer(a, a.address);
-  for (unsigned i = 0; i < a.count; ++i)
-    b.CreateAlignedStore(scalars[i], b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), p, i * a.bytes), llvm::Align(a.bytes));
+  if (a.whole) {
+    Value* all = llvm::PoisonValue::get(FixedVectorType::get(scalars[0]->getType(), 2));
+    for (uint64_t i = 0; i < 2; ++i) all = b.CreateInsertElement(all, scalars[i], i);
+    b.CreateAlignedStore(all, p, llvm::Align(16), true);
+  } else {
+    for (unsigned i = 0; i < a.count; ++i)
+      b.CreateAlignedStore(scalars[i], b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), p, i * a.bytes),
+                           llvm::Align(a.bytes));
+  }
   b.CreateBr(done);
   b.SetInsertPoint(slow);
   Value* from = scratch(1);
@@ -615,9 +643,15 @@ void FunctionCodegen::storeVarying(const MemoryAccess& a, const std::vector<Valu
   }
   Value* addresses = spill(genericAddresses(a), 0);
   Value* from = scratch(1);
-  for (unsigned i = 0; i < a.count; ++i)
-    b.CreateAlignedStore(rows[i], b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), from, i * a.bytes * kWarpSize),
-                         llvm::Align(32));
+  if (a.whole) {  // lane by lane
+    llvm::SmallVector<int, 64> pick;
+    for (unsigned l = 0; l < 2 * kWarpSize; ++l) pick.push_back(static_cast<int>(l / 2 + l % 2 * kWarpSize));
+    b.CreateAlignedStore(b.CreateShuffleVector(rows[0], rows[1], pick), from, llvm::Align(32));
+  } else {
+    for (unsigned i = 0; i < a.count; ++i)
+      b.CreateAlignedStore(rows[i], b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), from, i * a.bytes * kWarpSize),
+                           llvm::Align(32));
+  }
   b.CreateCall(k_.helper("sonde_store", b.getVoidTy(),
                          {b.getPtrTy(), b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getPtrTy()}),
                {warp_, addresses, active, b.getInt32(describe(a)), from});
@@ -630,6 +664,21 @@ Value* FunctionCodegen::concat(Value* x, Value* y) {
   llvm::SmallVector<int, 256> pick;
   for (unsigned i = 0; i < 2 * n; ++i) pick.push_back(static_cast<int>(i));
   return b.CreateShuffleVector(x, y, pick);
+}
+
+// A card moves a vector of up to 16 bytes at once, and programs that hand a value and its flag from block to block
+// rely on it. So where an access is meant for other threads, its elements become one, or two of 8 bytes.
+// Answers how many of the instruction's elements one of the access holds.
+unsigned FunctionCodegen::joinElements(const Instruction& in, MemoryAccess& a) {
+  const unsigned total = a.bytes * a.count;
+  const bool shown = in.has(Mod::volatile_) || in.has(Mod::relaxed) || in.has(Mod::acquire) || in.has(Mod::release) ||
+                     in.has(Mod::mmio) || in.has(Mod::cg) || in.has(Mod::cv) || in.has(Mod::wt);
+  if (!shown || a.space != Space::generic || a.count == 1 || total > 16) return 1;
+  const unsigned bytes = std::min(total, 8u), joined = bytes / a.bytes;
+  a.bytes = bytes;
+  a.count = total / bytes;
+  a.whole = a.count == 2;
+  return joined;
 }
 
 void FunctionCodegen::emitLoad(const Instruction& in) {
@@ -646,9 +695,20 @@ void FunctionCodegen::emitLoad(const Instruction& in) {
   MemoryAccess a = resolveAddress(in, in.operands[1], space, wide ? 8 : bytes, count);
   llvm::Type* element = wide ? b.getInt64Ty() : scalarType(t);
   const bool scalar = a.uniform && a.space != Space::local;
-  std::vector<Value*> values = scalar ? loadUniform(a, element) : loadVarying(a, element);
+  const unsigned joined = joinElements(in, a);
+  llvm::Type* unit = joined > 1 ? b.getIntNTy(8 * a.bytes) : element;
+  std::vector<Value*> values = scalar ? loadUniform(a, unit) : loadVarying(a, unit);
   if (ordered) compilerFence();
   lanes = scalar ? 1 : kWarpSize;
+  if (joined > 1) {
+    std::vector<Value*> parts;
+    for (Value* v : values)
+      for (unsigned i = 0; i < joined; ++i)
+        parts.push_back(
+            asType(b.CreateTrunc(i ? b.CreateLShr(v, uint64_t{8} * bytes * i) : v, form(b.getIntNTy(8 * bytes))),
+                   element, false));
+    values = std::move(parts);
+  }
   if (wide) {
     std::vector<Value*> joined;
     for (size_t i = 0; i + 1 < values.size(); i += 2) {
@@ -705,6 +765,18 @@ void FunctionCodegen::emitStore(const Instruction& in) {
     }
     values.push_back(b.CreateTrunc(v, form(b.getInt64Ty())));
     values.push_back(b.CreateTrunc(b.CreateLShr(v, 64), form(b.getInt64Ty())));
+  }
+  if (const unsigned joined = joinElements(in, a); joined > 1) {
+    std::vector<Value*> whole;
+    llvm::Type* unit = form(b.getIntNTy(8 * a.bytes));
+    for (size_t i = 0; i < values.size(); ++i) {
+      Value* v = b.CreateZExt(asType(values[i], b.getIntNTy(8 * bytes), false), unit);
+      if (i % joined == 0)
+        whole.push_back(v);
+      else
+        whole.back() = b.CreateOr(whole.back(), b.CreateShl(v, uint64_t{8} * bytes * (i % joined)));
+    }
+    values = std::move(whole);
   }
   if (a.uniform && a.space != Space::local)
     storeUniform(a, values);
