@@ -70,6 +70,132 @@ TEST(SimpleKernels, KernelInfoComesFromThePtx) {
   EXPECT_EQ(info.ptxTarget, 70u);
 }
 
+// Needs more registers than 1024 threads have: 80 loaded values, used after the last load, added and stored.
+std::string manyRegisters(const std::string& hints) {
+  std::string text =
+      ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry wide(.param .u64 p) " + hints +
+      "\n{\n.reg .b64 %rd<2>; .reg .b32 %r<81>; .reg .b32 %s;\nld.param.u64 %rd1, [p];\nmov.u32 %s, 0;\n";
+  for (int i = 0; i < 80; ++i) text += "ld.u32 %r" + std::to_string(i) + ", [%rd1+" + std::to_string(4 * i) + "];\n";
+  for (int i = 0; i < 80; ++i) text += "add.u32 %s, %s, %r" + std::to_string(i) + ";\n";
+  return text + "st.u32 [%rd1+320], %s;\nret;\n}\n";
+}
+
+TEST(SimpleKernels, RegistersKeepToTheDeclaredBlock) {
+  const model::DeviceModel d = testDevice();
+  const Kernels free(manyRegisters("")), bound(manyRegisters(".maxntid 1024")),
+      two(manyRegisters(".maxntid 512 .minnctapersm 4"));
+  EXPECT_GE(free.program->kernels()[0].registersPerThread, 80u);
+  EXPECT_EQ(bound.program->kernels()[0].registersPerThread, 64u);  // 65536 / 1024
+  EXPECT_EQ(two.program->kernels()[0].registersPerThread, 32u);    // 65536 / (4 * 512)
+  Engine& engine = Engine::get();
+  EXPECT_EQ(engine.occupancy(*free.program, 0, 1024, 0, d), 1u);  // an estimate forbids nothing
+  EXPECT_EQ(engine.occupancy(*bound.program, 0, 1024, 0, d), 1u);
+  EXPECT_EQ(engine.occupancy(*two.program, 0, 512, 0, d), 4u);
+}
+
+TEST(SimpleKernels, RegisterPlusConstantIsAValue) {
+  Kernels k(R"(
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry k(.param .u64 p)
+{
+  .reg .b64 %rd<3>; .reg .b32 %r<3>;
+  ld.param.u64 %rd1, [p];
+  ld.u32 %r1, [%rd1];
+  st.u32 [%rd1+4], %r1 + 1;
+  add.u32 %r2, %r1+2, %r1 + -3;
+  st.u32 [%rd1+8], %r2;
+  mov.u64 %rd2, %rd1 + 12;
+  st.u32 [%rd2], 9;
+  ret;
+}
+)");
+  DeviceArray<uint32_t> a(4);
+  a[0] = 100;
+  const LaunchOutcome out = k.run("k", {1}, {1}, a.address);
+  ASSERT_EQ(out.error, 0) << out.message;
+  EXPECT_EQ(a[1], 101u);
+  EXPECT_EQ(a[2], 199u);  // 102 + 97
+  EXPECT_EQ(a[3], 9u);
+}
+
+// The flag is the adder's carry: after a subtraction it is set when nothing was borrowed. As an H200 has it.
+TEST(SimpleKernels, CarryBetweenAdditionsAndSubtractions) {
+  Kernels k(R"(
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry k(.param .u64 p)
+{
+  .reg .b64 %rd<3>; .reg .b32 a, b, t, %r<5>;
+  ld.param.u64 %rd1, [p];
+  ld.u32 a, [%rd1];
+  ld.u32 b, [%rd1+4];
+  add.cc.u32 t, a, b;
+  subc.u32 %r0, a, b;
+  add.cc.u32 t, a, 0xffffffff;
+  subc.u32 %r1, a, b;
+  sub.cc.u32 t, b, a;
+  subc.cc.u32 %r2, b, a;
+  addc.u32 %r3, 0, 0;
+  sub.cc.u32 t, a, b;
+  madc.lo.u32 %r4, a, b, 0;
+  st.u32 [%rd1], %r0;
+  st.u32 [%rd1+4], %r1;
+  st.u32 [%rd1+8], %r2;
+  st.u32 [%rd1+12], %r3;
+  st.u32 [%rd1+16], %r4;
+  ret;
+}
+)");
+  DeviceArray<uint32_t> a(5);
+  a[0] = 5;
+  a[1] = 3;
+  const LaunchOutcome out = k.run("k", {1}, {1}, a.address);
+  ASSERT_EQ(out.error, 0) << out.message;
+  EXPECT_EQ(a[0], 1u);           // 5 + 3 carries nothing: 5 - 3 - 1
+  EXPECT_EQ(a[1], 2u);           // 5 - 1 carries: 5 - 3
+  EXPECT_EQ(a[2], 0xfffffffdu);  // 3 - 5 borrows: 3 - 5 - 1
+  EXPECT_EQ(a[3], 0u);           // and borrows again
+  EXPECT_EQ(a[4], 16u);          // 5 - 3 borrows nothing: 15 + 1
+}
+
+TEST(SimpleKernels, AVariableNamedWithoutAStateSpaceIsInItsOwn) {
+  Kernels k(R"(
+.version 7.0
+.target sm_70
+.address_size 64
+.global .b32 number = 7;
+.shared .b32 moduleShared;
+.visible .entry k(.param .u64 p)
+{
+  .reg .b64 %rd<3>; .reg .b32 %r<5>;
+  .shared .b32 pad[3];
+  .shared .b32 there;
+  .local .b32 here;
+  ld.param.u64 %rd1, [p];
+  st.shared.u32 [there], 40;
+  st.u32 [moduleShared], 41;
+  st.u32 [here], 42;
+  atom.add.u32 %r0, [there], 2;
+  ld.u32 %r0, [there];
+  ld.u32 %r1, [moduleShared];
+  ld.local.u32 %r2, [here];
+  ld.u32 %r3, [number];
+  st.v4.u32 [%rd1], {%r0, %r1, %r2, %r3};
+  ret;
+}
+)");
+  DeviceArray<uint32_t> a(4);
+  const LaunchOutcome out = k.run("k", {1}, {1}, a.address);
+  ASSERT_EQ(out.error, 0) << out.message;
+  EXPECT_EQ(a[0], 42u);
+  EXPECT_EQ(a[1], 41u);
+  EXPECT_EQ(a[2], 42u);
+  EXPECT_EQ(a[3], 7u);
+}
+
 // c = a * b for square matrices, tiles of 16 in shared memory.
 constexpr const char* kMatmul = R"(
 .version 7.0

@@ -57,10 +57,7 @@ CUresult checkShape(const LaunchShape& shape, const Function& f, std::string& wh
     return refuse(CUDA_ERROR_INVALID_VALUE, "a block of " + text(shape.block.count()) + " threads, " +
                                                 (most < device.model.maxThreadsPerBlock ? "the kernel" : "the device") +
                                                 " allows " + text(most));
-  if (info.registersPerThread * shape.block.count() > device.model.registersPerBlock)
-    return refuse(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
-                  "a block of " + text(shape.block.count()) + " threads with " + text(info.registersPerThread) +
-                      " registers each, a block has " + text(device.model.registersPerBlock));
+  // Registers refuse no launch: how many an assembler would take is only estimated.
   const auto shared = static_cast<uint64_t>(f.maxDynamicShared.load(std::memory_order_relaxed));
   if (shape.dynamicShared > shared)
     return refuse(CUDA_ERROR_INVALID_VALUE, text(shape.dynamicShared) +

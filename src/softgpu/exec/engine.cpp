@@ -544,9 +544,9 @@ uint32_t EngineImpl::occupancy(const Program& program, uint32_t kernel, uint32_t
   if (blockThreads == 0 || blockThreads > k.maxThreadsPerBlock || blockThreads > d.maxThreadsPerBlock) return 0;
   const uint32_t warps = (blockThreads + kLanes - 1) / kLanes;
   uint64_t blocks = std::min(d.maxBlocksPerSm, d.maxWarpsPerSm / warps);
-  // Registers come in units of 256 for each warp.
+  // Registers come in units of 256 for each warp. Their number is an estimate, which must not say that nothing fits.
   const uint64_t perWarp = (uint64_t{k.registersPerThread} * kLanes + 255) / 256 * 256;
-  if (perWarp) blocks = std::min<uint64_t>(blocks, d.registersPerSm / perWarp / warps);
+  if (perWarp) blocks = std::min<uint64_t>(blocks, std::max<uint64_t>(1, d.registersPerSm / perWarp / warps));
   const uint64_t shared = (k.staticSharedBytes + dynamicShared + d.sharedReservedPerBlock + 127) / 128 * 128;
   if (k.staticSharedBytes + dynamicShared > d.sharedPerBlockOptin) return 0;
   if (shared) blocks = std::min<uint64_t>(blocks, d.sharedPerSm / shared);

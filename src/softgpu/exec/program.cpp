@@ -139,6 +139,8 @@ Program::LoadResult Program::load(std::span<const std::string_view> texts, const
   return result;
 }
 
+constexpr uint32_t kRegistersPerSm = 65536;  // since compute capability 3.0
+
 ProgramImpl::ProgramImpl(ptx::Module module, std::string hash, uint64_t bytes)
     : module_(std::move(module)), hash_(std::move(hash)), ptxBytes_(bytes) {
   for (const ptx::Function& f : module_.functions) launches_ = launches_ || (!f.hasBody && isLaunchFunction(f.name));
@@ -179,6 +181,12 @@ ProgramImpl::ProgramImpl(ptx::Module module, std::string hash, uint64_t bytes)
     if (h.reqnctapercluster[0])
       k.requiredCluster = {h.reqnctapercluster[0], std::max(1u, h.reqnctapercluster[1]),
                            std::max(1u, h.reqnctapercluster[2])};
+    // An assembler keeps to what a block of the declared size leaves each of its threads.
+    if (h.reqntid[0] || h.maxntid[0]) {
+      const uint64_t warps = uint64_t{(std::max(1u, k.maxThreadsPerBlock) + 31) / 32} * std::max(1u, h.minnctapersm);
+      const uint32_t fit = static_cast<uint32_t>(kRegistersPerSm / (warps * 32) / 8 * 8);
+      k.registersPerThread = std::min(k.registersPerThread, std::max(8u, fit));
+    }
     k.ptxVersion = module_.versionMajor * 10 + module_.versionMinor;
     k.ptxTarget = module_.target;
     kernels_.push_back(std::move(k));
