@@ -40,7 +40,7 @@ class Tool:
 
     def __init__(self, compiler, args, root):
         self.compiler, self.arch, self.work = compiler, args.arch, args.work
-        self.timeout, self.lib = args.timeout, args.lib
+        self.timeout, self.lib, self.jobs, self.card = args.timeout, args.lib, args.jobs, args.card
         if compiler == "nvcc":
             path = args.nvcc or shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
             # The toolkit's stub stands in for libcuda at link time only.
@@ -59,7 +59,9 @@ class Tool:
             raise SystemExit("unknown compiler " + compiler + ": nvcc or sondecc")
         self.environment = dict(os.environ)
         toolkit = "/usr/local/cuda/lib64"
-        self.environment["LD_LIBRARY_PATH"] = ":".join([args.lib, toolkit])
+        found = os.environ.get("LD_LIBRARY_PATH", "")
+        self.environment["LD_LIBRARY_PATH"] = ":".join(([found] if args.card and found else []) +
+                                                       ([] if args.card else [args.lib]) + [toolkit])
         self.environment.pop("CUDA_VISIBLE_DEVICES", None)
 
     def scratch(self, name, clean=False):
@@ -73,7 +75,8 @@ class Tool:
         """None when it worked, else what the compiler said. Not repeated while the sources are older."""
         if os.path.exists(output) and all(os.path.getmtime(output) > os.path.getmtime(s) for s in sources):
             return None
-        command = self.command + ["-O2", "-std=c++17"] + flags + sources + ["-o", output]
+        standard = [] if any(f.startswith("-std=") for f in flags) else ["-std=c++17"]
+        command = self.command + ["-O2"] + standard + flags + sources + ["-o", output]
         if "-ptx" not in flags and "-fatbin" not in flags:
             command += self.linkPaths + [f for f in flags if f.startswith("-l")]
         try:
@@ -111,6 +114,7 @@ class Program:
     environment: dict = dataclasses.field(default_factory=dict)
     skip: str = ""
     nvccFlags: list = dataclasses.field(default_factory=list)
+    support: object = None   # support(tool) answers (what the compiler said or None, objects to link)
 
     def evaluate(self, tool):
         row = Row(self.name, tool.compiler, "skipped", error=self.skip)
@@ -134,7 +138,8 @@ class Program:
                 return row
         program = os.path.join(place, "program.exe")
         flags = self.flags + (self.nvccFlags if tool.compiler == "nvcc" else [])
-        said = tool.build(self.sources, program, flags, place)
+        said, objects = self.support(tool) if self.support else (None, [])
+        said = said or tool.build(self.sources + objects, program, flags, place)
         if said:
             row.result, row.output, row.error = "no build", said, firstError(said, said.splitlines()[0])
             return row

@@ -105,7 +105,7 @@ class Case:
             row.result, row.error = "skipped", str(problem)[:100]
             return row
         status, output, row.seconds = tool.run(
-            [sys.executable, os.path.abspath(__file__), os.path.join(tool.lib, "libcuda.so.1"), self.path, self.name,
+            [sys.executable, os.path.abspath(__file__), "libcuda.so.1" if tool.card else os.path.join(tool.lib, "libcuda.so.1"), self.path, self.name,
              str(self.threads), given.hex() or "-", wanted.hex()], tool.scratch("zluda"))
         row.output = output
         if status is None:
@@ -126,7 +126,7 @@ class Case:
         return row
 
 
-def zluda(checkout):
+def zluda(checkout, _arch):
     directory = os.path.join(checkout, "ptx", "src", "test", "spirv_run")
     with open(os.path.join(directory, "mod.rs"), encoding="utf-8") as file:
         text = re.sub(r"//[^\n]*", "", file.read())

@@ -5,6 +5,7 @@ import json
 import os
 import re
 
+import cccl
 import ptx_cases
 from build import Program
 
@@ -87,7 +88,7 @@ def sampleProgram(directory, common, arguments):
     return program
 
 
-def cudaSamples(checkout):
+def cudaSamples(checkout, _arch):
     path = os.path.join(checkout, "test_args.json")
     arguments = json.loads(readText(path)) if os.path.exists(path) else {}
     for group in SAMPLE_GROUPS:
@@ -113,7 +114,7 @@ def exitCheck(status, _output):
     return None if status == 0 else "exit status %d" % status
 
 
-def llvmSuite(checkout):
+def llvmSuite(checkout, _arch):
     directory = checkout
     for below in ("External/CUDA", "CUDA"):
         if os.path.isdir(os.path.join(checkout, below)):
@@ -137,7 +138,7 @@ def polybenchCheck(status, output):
     return None if set(counts) == {"0"} else counts[-1] + " results differ from the CPU's"
 
 
-def polybench(checkout):
+def polybench(checkout, _arch):
     utilities = os.path.join(checkout, "CUDA", "utilities")
     for source in sorted(glob.glob(os.path.join(checkout, "CUDA", "**", "*.cu"), recursive=True)):
         yield Program(os.path.basename(source)[:-3], [source], polybenchCheck,
@@ -156,7 +157,7 @@ FAULTS = (("Memcheck/memcheck_demo.cu", r"misaligned address"),
           ("Suppressions/suppressions_initcheck_demo.cu", r"uninitiali[sz]ed"))
 
 
-def faults(checkout):
+def faults(checkout, _arch):
     for path, wanted in FAULTS:
         def check(status, output, wanted=wanted):
             if re.search(wanted, output, re.I):
@@ -166,37 +167,5 @@ def faults(checkout):
                       environment={"SONDE_CHECK": "memory,race,init,sync"})
 
 
-# Parts of CCCL whose programs check themselves: CUB's examples (they compare with the host), and those tests of
-# libcudacxx that are about threads, memory and asynchronous copies. Its other tests are about types.
-LIBCUDACXX_PARTS = ("cuda/annotated_ptr", "cuda/atomics", "cuda/barrier", "cuda/bit", "cuda/memcpy_async", "cuda/pipeline",
-                    "cuda/warp", "std/atomics", "std/thread")
-
-
-def ccclCheck(status, output):
-    if status != 0:
-        return "exit status %d" % status
-    failed = re.search(r"^.*\b(FAIL|FAILED|CUDA ERROR)\b.*$", output, re.M)
-    return failed.group(0) if failed else None
-
-
-def cccl(checkout):
-    headers = ["-I" + os.path.join(checkout, d) for d in ("cub", "thrust", "libcudacxx/include", "c2h/include")]
-    # The examples' helpers include Catch2's headers: a checkout of it beside this one, configured in its build/.
-    catch = os.path.join(os.path.dirname(checkout), "Catch2")
-    headers += ["-I" + os.path.join(catch, d) for d in ("src", "build/generated-includes")]
-    for source in sorted(glob.glob(os.path.join(checkout, "cub", "examples", "*", "*.cu"))):
-        program = Program("cub/" + os.path.basename(source)[:-3], [source], ccclCheck,
-                          headers + ["-I" + os.path.dirname(source), "-I" + os.path.join(checkout, "cub", "examples")])
-        yield program
-    tests = os.path.join(checkout, "libcudacxx", "test")
-    for part in LIBCUDACXX_PARTS:
-        for source in sorted(glob.glob(os.path.join(tests, "libcudacxx", part, "**", "*.pass.cpp"), recursive=True)):
-            name = os.path.relpath(source, os.path.join(tests, "libcudacxx"))[:-len(".pass.cpp")]
-            yield Program("libcudacxx/" + name, [source], ccclCheck,
-                          headers + ["-I" + os.path.join(tests, "support"), "-x", "cu", "-include",
-                                     os.path.join(tests, "libcudacxx", "force_include.h")],
-                          nvccFlags=["--expt-relaxed-constexpr", "-Wno-deprecated-declarations"])
-
-
-SUITES = {"cccl": cccl, "cuda-samples": cudaSamples, "llvm": llvmSuite, "polybench": polybench, "sanitizer": faults,
+SUITES = {"cccl": cccl.libcudacxx, "cub": cccl.cub, "cuda-samples": cudaSamples, "llvm": llvmSuite, "polybench": polybench, "sanitizer": faults,
           "zluda": ptx_cases.zluda}
