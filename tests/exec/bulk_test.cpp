@@ -156,6 +156,22 @@ $end:)"));
   }
 }
 
+// An H200 takes a copy of no bytes from nowhere to a misaligned place.
+TEST(Bulk, ACopyOfNothingLooksAtNoAddress) {
+  Kernels k(kernel(prepare(0) + R"(
+  mov.u32 %r5, 0;
+  mov.u64 %rd5, 0;
+  add.u32 %r6, %r1, 7;
+  @!%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r6], [%rd5], %r5, [%r2];
+  @!%p1 cp.async.bulk.global.shared::cta.bulk_group [%rd5], [%r6], %r5;
+)" + kWait + "  st.global.u32 [%rd2], 5;\n"));
+  DeviceArray<uint32_t> in(4), out(4);
+  k.cluster = {1, 1, 1};
+  const LaunchOutcome o = k.run("k", {1}, {32}, in.address, out.address);
+  ASSERT_EQ(o.error, 0) << o.message;
+  EXPECT_EQ(out[0], 5u);
+}
+
 TEST(Bulk, AMisalignedSizeIsAnError) {
   Kernels k(kernel(prepare(8) + R"(
   mov.u32 %r10, 8;

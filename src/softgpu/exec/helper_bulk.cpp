@@ -81,6 +81,7 @@ uint64_t inBlock(const WarpState* w, uint64_t address, uint32_t rank) {
 
 SONDE_DEVICE_CODE void copyBytes(WarpState* w, const BulkJob& job, Rows rows, uint32_t l) {
   const uint64_t bytes = rows[kBulkSize][l];
+  if (bytes == 0) return;  // no address matters then, as on a card
   if (bytes % 16)
     raiseFault(w, kErrorMisalignedAddress, 1u << l, bytes, "a bulk copy of a size that is not a multiple of 16:");
   const uint8_t* from = pieceOf(w, rows[kBulkFrom][l], bytes, 16, l, false);
