@@ -21,8 +21,8 @@ std::string errorOf(const std::string& json) {
 }
 
 TEST(DeviceModelTest, CompiledInModels) {
-  const auto models = modelsFor("default,kepler,hopper,default");
-  ASSERT_EQ(models.size(), 4u);
+  const auto models = modelsFor("default,kepler,hopper,default,blackwell");
+  ASSERT_EQ(models.size(), 5u);
   EXPECT_EQ(models[0].id, "default");
   EXPECT_EQ(models[0].smCount, 16u);
   EXPECT_EQ(models[1].ccMajor, 3u);
@@ -30,6 +30,7 @@ TEST(DeviceModelTest, CompiledInModels) {
   EXPECT_EQ(models[2].smCount, 132u);
   EXPECT_EQ(models[2].memoryBytes, 150109880320u);
   EXPECT_NE(models[0].uuid[15], models[3].uuid[15]);
+  EXPECT_EQ(models[4].ccMajor, 12u);
   for (const auto& m : models) EXPECT_FALSE(m.countersJson.empty()) << m.id;
 }
 

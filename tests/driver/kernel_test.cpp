@@ -325,4 +325,77 @@ TEST_F(Gpu, FunctionsTakeAndGiveRegisters) {
   }
 }
 
+// Code that has no cooperative groups header waits for the grid by functions of the device runtime (Numba); and a text
+// of a later PTX version that uses nothing new runs.
+TEST_F(KernelTest, AGridWaitsByTheDeviceRuntimesFunctions) {
+  constexpr const char* text = R"(.version 9.3
+.target sm_75
+.address_size 64
+.extern .func (.param .b64 r) cudaCGGetIntrinsicHandle(.param .b32 scope);
+.extern .func (.param .b32 r) cudaCGSynchronize(.param .b64 handle, .param .b32 flags);
+.visible .entry rounds(.param .u64 p)
+{
+  .reg .pred %p<3>;
+  .reg .b32 %r<9>;
+  .reg .b64 %rd<5>;
+  ld.param.u64 %rd1, [p];
+  mov.u32 %r1, 1;
+  mov.u32 %r2, 0;
+  mov.u32 %r3, 5;
+  {
+  .param .b32 a;
+  .param .b64 b;
+  st.param.b32 [a], %r1;
+  call.uni (b), cudaCGGetIntrinsicHandle, (a);
+  ld.param.b64 %rd2, [b];
+  }
+AGAIN:
+  red.global.add.u32 [%rd1], 1;
+  {
+  .param .b64 a;
+  .param .b32 b;
+  .param .b32 c;
+  st.param.b64 [a], %rd2;
+  st.param.b32 [b], %r2;
+  call.uni (c), cudaCGSynchronize, (a, b);
+  ld.param.b32 %r4, [c];
+  }
+  // All 8 * 64 threads have added: the sum is 512 times the rounds so far.
+  ld.volatile.global.u32 %r5, [%rd1];
+  sub.u32 %r6, 6, %r3;
+  mad.lo.u32 %r7, %r6, 512, %r4;
+  setp.eq.u32 %p1, %r5, %r7;
+  @!%p1 red.global.add.u32 [%rd1+4], 1;
+  {
+  .param .b64 a;
+  .param .b32 b;
+  .param .b32 c;
+  st.param.b64 [a], %rd2;
+  st.param.b32 [b], %r2;
+  call.uni (c), cudaCGSynchronize, (a, b);
+  }
+  sub.u32 %r3, %r3, 1;
+  setp.ne.u32 %p2, %r3, 0;
+  @%p2 bra AGAIN;
+  ret;
+}
+)";
+  CUmodule module;
+  CUfunction rounds;
+  OK(cuModuleLoadData(&module, text));
+  OK(cuModuleGetFunction(&rounds, module, "rounds"));
+  CUdeviceptr p;
+  OK(cuMemAlloc(&p, 8));
+  OK(cuMemsetD8(p, 0, 8));
+  void* arguments[] = {&p};
+  OK(cuLaunchCooperativeKernel(rounds, 8, 1, 1, 64, 1, 1, 0, nullptr, arguments));
+  uint32_t sum[2];
+  OK(cuMemcpyDtoH(sum, p, 8));
+  EXPECT_EQ(sum[0], 5u * 512);
+  EXPECT_EQ(sum[1], 0u);
+  FAILS(CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+        cuModuleLoadData(&module, ".version 10.0\n.target sm_75\n.address_size 64\n"));
+  OK(cuMemFree(p));
+}
+
 }  // namespace

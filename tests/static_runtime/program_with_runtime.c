@@ -47,7 +47,19 @@ RUNTIME int cudaOfTheApplication(void) {
   return answer;
 }
 
+/* As a shared object it is what a constructor finds out that counts: code is registered by those. */
+static int found = -1;
+__attribute__((constructor)) static void first(void) {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == 0) found = count;
+}
+
+#ifdef AS_LIBRARY
+__attribute__((visibility("default"))) int runAll(void) {
+  printf("constructor %d\n", found > 0);
+#else
 int main(void) {
+#endif
   void* pointer = NULL;
   unsigned char bytes[4] = {0, 0, 0, 0};
   int count = 0;

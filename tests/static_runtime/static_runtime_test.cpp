@@ -27,8 +27,9 @@ TEST(StaticRuntime, IsLeftAloneWhenAsked) {
 
 TEST(StaticRuntime, TellsWhatItDid) {
   const std::string text = run(PROGRAM, "SONDE_STATIC_RUNTIME=verbose");
-  EXPECT_NE(text.find("static CUDA runtime: 5 functions replaced by those of libcudart.so.13, 0 kept"),
-            std::string::npos)
+  EXPECT_NE(
+      text.find("static CUDA runtime in the executable: 5 functions replaced by those of libcudart.so.13, 0 kept"),
+      std::string::npos)
       << text;
 }
 
@@ -37,6 +38,13 @@ TEST(StaticRuntime, ThatIsStrippedIsToldHowToRelink) {
   EXPECT_NE(text.find("-cudart shared"), std::string::npos) << text;
   EXPECT_NE(text.find("malloc 77"), std::string::npos) << text;
   EXPECT_EQ(run(STRIPPED, "SONDE_QUIET=1").find("-cudart shared"), std::string::npos);
+}
+
+// What is loaded later, before its constructors run.
+TEST(StaticRuntime, InASharedObjectIsReplacedWhenItIsLoaded) {
+  EXPECT_EQ(run(LOADER " " LIBRARY, ""), "constructor 1\nmalloc 0\nmemset 0\nmemcpy 0\nbyte 9\ncount 0 1\nown 42\n");
+  EXPECT_EQ(run(LOADER " " LIBRARY, "SONDE_STATIC_RUNTIME=0"),
+            "constructor 0\nmalloc 77\nbyte 0\ncount 77 0\nown 42\n");
 }
 
 TEST(StaticRuntime, OtherProgramsAreNotTouched) { EXPECT_EQ(run("/bin/echo hello", ""), "hello\n"); }

@@ -220,6 +220,12 @@ bool makePlan(const RunSettings& s, const std::string& spoolFolder, Plan* plan, 
     // Takes the place of a CUDA runtime that is linked into the program.
     const fs::path replacement = fs::path(here.softgpu) / "libsonde-static-cudart.so";
     if (fs::exists(replacement, ec)) preloads = replacement.string();
+    // Programs that bring the vendor's compiler libraries along (Python's wheels) load them by their path, unless one
+    // of that name is there already.
+    for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvJitLink.so.13", "libnvJitLink.so.12"}) {
+      const fs::path compiler = fs::path(here.softgpu) / name;
+      if (fs::exists(compiler, ec)) preloads += (preloads.empty() ? "" : ":") + compiler.string();
+    }
     // Where there is no userfaultfd, system calls reach managed pages by this.
     const fs::path io = fs::path(here.softgpu) / "libsonde-managed-io.so";
     if (s.unifiedMemory != "off" && fs::exists(io, ec)) preloads += (preloads.empty() ? "" : ":") + io.string();

@@ -16,6 +16,7 @@
 #include "softgpu/exec/fault_text.h"
 #include "softgpu/exec/faults.h"
 #include "softgpu/exec/fidelity.h"
+#include "softgpu/exec/grid_sync_ptx.h"
 #include "softgpu/exec/helpers.h"
 #include "softgpu/exec/program_impl.h"
 #include "softgpu/jit/codegen_tokens.h"
@@ -65,19 +66,22 @@ Program::LoadResult Program::load(std::span<const std::string_view> texts, const
       return result;
     }
     const ptx::Module& m = parsed.module;
-    if (m.versionMajor * 10 + m.versionMinor > 90) {
+    // Newer compilers of the same release write 9.x; what is new in it is refused by name.
+    if (m.versionMajor > 9) {
       result.diagnostics.push_back(
           {ptx::Diagnostic::Severity::error,
            {1, 1},
-           fmt::format("PTX version {}.{} is newer than 9.0", m.versionMajor, m.versionMinor)});
+           fmt::format("PTX version {}.{} is newer than 9.x", m.versionMajor, m.versionMinor)});
       result.error = LoadError::unsupportedVersion;
       return result;
     }
     if (m.target > device.ccMajor * 10 + device.ccMinor) {
-      result.diagnostics.push_back({ptx::Diagnostic::Severity::error,
-                                    {1, 1},
-                                    fmt::format("target sm_{} is above the device's compute capability {}.{}", m.target,
-                                                device.ccMajor, device.ccMinor)});
+      result.diagnostics.push_back(
+          {ptx::Diagnostic::Severity::error,
+           {1, 1},
+           fmt::format("target sm_{} is above the device's compute capability {}.{}: compile for sm_{}{}, or "
+                       "choose a newer device with SONDE_DEVICES",
+                       m.target, device.ccMajor, device.ccMinor, device.ccMajor, device.ccMinor)});
       result.error = LoadError::targetTooNew;
       return result;
     }
@@ -90,6 +94,14 @@ Program::LoadResult Program::load(std::span<const std::string_view> texts, const
     inputs.push_back(
         {std::move(parsed.module), texts.size() > 1 ? fmt::format("input {}", i + 1) : std::string("ptx")});
   }
+  auto named = [&](bool defined) {
+    for (const auto& input : inputs)
+      for (const auto& f : input.module.functions)
+        if (f.hasBody == defined && (f.name == "cudaCGSynchronize" || f.name == "cudaCGGetIntrinsicHandle"))
+          return true;
+    return false;
+  };
+  if (named(false) && !named(true)) inputs.push_back({ptx::parse(kGridSyncPtx).module, "the device runtime"});
   if (inputs.empty()) {
     result.error = LoadError::invalidPtx;
     result.diagnostics.push_back({ptx::Diagnostic::Severity::error, {}, "no PTX text"});

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// libnvrtc.so.13 for the software GPU: the vendor's NVRTC does the compiling,
+// libnvrtc for the software GPU: the vendor's NVRTC does the compiling,
 // this asks it for PTX where a program asks for machine code. A real
 // architecture (sm_90) becomes the virtual one of the same number
 // (compute_90), and nvrtcGetCUBIN gives the PTX, which every function that
 // loads a module takes. A program finds it before the vendor's library because
 // the software GPU's directory comes first on its search path; SONDE_NVRTC
-// names the vendor's library where it is not on that path.
+// names the vendor's library where it is not found (vendor_library.h).
 #include <dlfcn.h>
-#include <sys/stat.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
+
+#include "softgpu/nvrtc/vendor_library.h"
 
 namespace {
 
@@ -24,54 +23,13 @@ constexpr Result kSuccess = 0;
 constexpr Result kInvalidInput = 3;
 constexpr Result kInternalError = 11;
 
-bool sameFile(const char* a, const char* b) {
-  struct stat x{}, y{};
-  return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
-// Whether `path` is a library other than this one.
-bool candidate(const std::string& path) {
-  Dl_info self{};
-  struct stat there{};
-  if (stat(path.c_str(), &there) != 0) return false;
-  return !dladdr(reinterpret_cast<void*>(&candidate), &self) || !sameFile(path.c_str(), self.dli_fname);
-}
-
-void* openVendorLibrary() {
-  std::vector<std::string> places;
-  if (const char* named = std::getenv("SONDE_NVRTC")) {
-    places.emplace_back(named);
-  } else {
-    const char* path = std::getenv("LD_LIBRARY_PATH");
-    std::string directories = path ? path : "";
-    for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
-      if (const char* root = std::getenv(variable)) directories += std::string(":") + root + "/lib64";
-    directories += ":/usr/local/cuda/lib64:/usr/lib/x86_64-linux-gnu:/usr/lib64";
-    for (size_t at = 0; at <= directories.size();) {
-      const size_t end = std::min(directories.find(':', at), directories.size());
-      if (end > at) places.push_back(directories.substr(at, end - at) + "/libnvrtc.so.13");
-      at = end + 1;
-    }
-  }
-  for (const std::string& place : places)
-    if (candidate(place))
-      if (void* library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-  std::fputs(
-      "sonde: the vendor's libnvrtc.so.13 was not found; name it in SONDE_NVRTC, or compile the kernels "
-      "beforehand (sondecc -ptx)\n",
-      stderr);
-  return nullptr;
-}
-
 void* vendorSymbol(const char* name) {
-  static void* const library = openVendorLibrary();
+  static void* const library =
+      sonde::vendor::open(SONDE_VENDOR_FILE, "SONDE_NVRTC", ", or compile the kernels beforehand (sondecc -ptx)");
   return library ? dlsym(library, name) : nullptr;
 }
 
-// "sm_90", "sm_90a" -> "compute_90", "compute_90a"; anything else as it is.
-std::string virtualArchitecture(const std::string& name) {
-  return name.compare(0, 3, "sm_") == 0 ? "compute_" + name.substr(3) : name;
-}
+using sonde::vendor::virtualArchitecture;
 
 std::string rewriteOption(const std::string& option, bool& nextIsArchitecture) {
   if (nextIsArchitecture) {
