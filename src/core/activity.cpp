@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Switching kinds on and off, and reporting what exists already.
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "core/core.h"
 #include "core/delivery.h"
@@ -262,6 +264,13 @@ CUptiResult enableKind(Client* client, uint32_t kind, CUcontext context, bool du
         CUPTI_ERROR_NOT_SUPPORTED,
         "activity kind PREEMPTION needs a GPU that tells of suspended blocks; of those here only the software GPU "
         "does");
+  }
+  // CUDA 13 wants the counters chosen first; the 6.5 manual says nothing of an order.
+  if (kind == CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER && !client->manual6050 &&
+      std::none_of(std::begin(client->unifiedMemory), std::end(client->unifiedMemory),
+                   [](const std::atomic<uint32_t>& kinds) { return kinds.load() != 0; })) {
+    return fail(CUPTI_ERROR_NOT_READY,
+                "no counter of unified memory is configured: call cuptiActivityConfigureUnifiedMemoryCounter first");
   }
   if (context != nullptr) {
     setKindOfContext(*client, kind, context, true);

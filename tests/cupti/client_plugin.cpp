@@ -64,6 +64,14 @@ PLUGIN int pluginFlush() {
   volatile int result = cuptiActivityFlushAll(0);
   return result;
 }
+PLUGIN int pluginFlushOne() {
+  volatile int result = cuptiActivityFlush(nullptr, 0, 0);
+  return result;
+}
+PLUGIN int pluginEnable(uint32_t kind) {
+  volatile int result = cuptiActivityEnable(static_cast<CUpti_ActivityKind>(kind));
+  return result;
+}
 // Ends with a jump, not a call, when it is optimised.
 PLUGIN int pluginFlushByJump() { return cuptiActivityFlushAll(0); }
 PLUGIN int pluginEnableByJump(uint32_t kind) { return cuptiActivityEnable(static_cast<CUpti_ActivityKind>(kind)); }

@@ -187,6 +187,32 @@ TEST_F(Clients, ACT_019_ACT_023_AClientOf65HasItsAttributesAndSharedBuffers) {
   EXPECT_EQ(0, old.call("pluginFinalize"));
 }
 
+TEST_F(Clients, ACT_090_ACT_094_FlushesOf65WaitForTheStreams) {
+  Plugin old(PLUGIN_6050);
+  ASSERT_EQ(0, old.call("pluginStart", kKernel));
+  ASSERT_EQ(0, a_.call("pluginStart", kKernel));
+  for (const char* flush : {"pluginFlush", "pluginFlushOne"}) {
+    SCOPED_TRACE(flush);
+    const uint32_t before = fake::synchronizations();
+    EXPECT_EQ(0, a_.call(flush));
+    EXPECT_EQ(before, fake::synchronizations());
+    EXPECT_EQ(0, old.call(flush));
+    EXPECT_EQ(before + 1, fake::synchronizations());
+  }
+  EXPECT_EQ(0, old.call("pluginFinalize"));
+}
+
+TEST_F(Clients, OnlyAClientOf65EnablesUnconfiguredCounters) {
+  Plugin old(PLUGIN_6050);
+  ASSERT_EQ(0, old.call("pluginStart", kKernel));
+  ASSERT_EQ(0, a_.call("pluginStart", kKernel));
+  const uint32_t counters = CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER;
+  EXPECT_EQ(CUPTI_SUCCESS, old.call("pluginEnable", counters));
+  EXPECT_EQ(CUPTI_ERROR_NOT_READY, a_.call("pluginEnable", counters));
+  EXPECT_EQ(0, a_.call("pluginDisable", counters));
+  EXPECT_EQ(0, old.call("pluginFinalize"));
+}
+
 TEST_F(Clients, AClientOf65FindsItsBytesBehindTheRecords) {
   Plugin old(PLUGIN_6050);
   ASSERT_EQ(0, old.call("pluginStart", kRuntime));

@@ -247,6 +247,26 @@ TEST_F(NvtxPayload, AMarkersPayloadIsACopyThatTheClientOwns) {
   EXPECT_EQ(8u, schema.entries[1].offset);
 }
 
+// It could not know that they are its to free.
+TEST_F(NvtxPayload, AClientOf65GetsNoExtendedPayloads) {
+  ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityRegisterCallbacks_v6050(Collector::requested, Collector::completed));
+  const uint64_t id = registerPoint(domain_);
+  Point point{7, 1.5};
+  const PayloadData payload{id, sizeof point, &point};
+  Attributes a;
+  a.category = 3;
+  a.payload = &payload;
+  markEx(a, domain_);
+  collector_.flush();
+  const auto records = collector_.records(CUPTI_ACTIVITY_KIND_MARKER_DATA);
+  ASSERT_EQ(1u, records.size());
+  EXPECT_EQ(sizeof(CUpti_ActivityMarkerData), records[0].words.size() * 8);
+  const auto& data = records[0].as<CUpti_ActivityMarkerData>();
+  EXPECT_EQ(3u, data.category);
+  EXPECT_NE(CUPTI_METRIC_VALUE_KIND_NVTX_EXTENDED_PAYLOAD, data.payloadKind);
+  EXPECT_EQ(0u, data.payload.metricValueUint64);
+}
+
 TEST_F(NvtxPayload, SchemasBelongToTheirDomain) {
   const uint64_t kStatic = (1u << 24) + 5;
   EXPECT_EQ(kStatic, registerPoint(domain_, kStatic));
