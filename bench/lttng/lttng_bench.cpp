@@ -6,9 +6,13 @@
 #define LTTNG_UST_TRACEPOINT_DEFINE
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #include <benchmark/benchmark.h>
+#include <cupti.h>
 #include <pthread.h>
 #include <unistd.h>
 
+#include <atomic>
+
+#include "core/fake_driver.h"
 #include "lttng/call_tracepoint.h"
 #include "platform/clock.h"
 
@@ -33,6 +37,25 @@ void callTracepoint(benchmark::State& state) {
   }
 }
 BENCHMARK(callTracepoint)->ThreadRange(1, 16)->UseRealTime();
+
+// The whole call of activity_bench's callRecorded, with LTTng-UST in this
+// library's place: a reading of the clock at the entry, and at the exit another
+// one and the tracepoint.
+void entered(SondeApiCall* call) { call->enterTime = sonde::platform::nowNs(); }
+void left(SondeApiCall* call) {
+  const uint64_t end = sonde::platform::nowNs();
+  static const auto process = static_cast<uint32_t>(getpid());
+  static thread_local const auto thread = static_cast<uint32_t>(pthread_self());
+  lttng_ust_tracepoint(sonde_bench, call, 5, call->cbid, call->enterTime, end, process, thread, call->correlationId,
+                       *static_cast<const uint32_t*>(call->returnValue));
+}
+const fake::Hearer tracer = {entered, left};
+std::atomic<const fake::Hearer*> listener{&tracer};
+
+void callTraced(benchmark::State& state) {
+  for (auto _ : state) fake::callHeardBy(listener, SONDE_DOMAIN_RUNTIME, CUPTI_RUNTIME_TRACE_CBID_cudaMalloc_v3020);
+}
+BENCHMARK(callTraced)->ThreadRange(1, 16)->UseRealTime();
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 #ifndef SONDE_TESTS_CORE_FAKE_DRIVER_H_
 #define SONDE_TESTS_CORE_FAKE_DRIVER_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -23,8 +24,13 @@ FAKE_API int32_t call(uint32_t domain, uint32_t cbid, int32_t result = 0, const 
                       const void* params = nullptr, const char* symbol = nullptr);
 // The same without a body: the shortest path, for measuring.
 FAKE_API void plainCall(uint32_t domain, uint32_t cbid);
-// As plainCall while somebody listens, but to a listener that does nothing: the driver's own part.
-FAKE_API void unheardCall(uint32_t domain, uint32_t cbid);
+// As plainCall while somebody listens, but to these two functions: for measuring
+// the driver's own part, and other tools at the same place.
+struct Hearer {
+  void (*apiEnter)(SondeApiCall*);
+  void (*apiExit)(SondeApiCall*);
+};
+FAKE_API void callHeardBy(const std::atomic<const Hearer*>& listener, uint32_t domain, uint32_t cbid);
 
 FAKE_API SondeHandle createContext(uint32_t device = 0);
 FAKE_API void destroyContext(SondeHandle context);

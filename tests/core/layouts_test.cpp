@@ -3,7 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
 
 using namespace sonde::core;
 
@@ -230,6 +235,37 @@ TEST(Layouts, The65Generation) {
   EXPECT_EQ(120u, recordSize(CUPTI_ACTIVITY_KIND_DEVICE, old));
   EXPECT_EQ(40u, recordSize(CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER, old));
   EXPECT_EQ(40u, recordSize(CUPTI_ACTIVITY_KIND_RUNTIME, old));
+}
+
+// The fuzzers of cuptiActivityGetNextRecord begin with every kind there is.
+// SONDE_WRITE_SEEDS=1 writes the seeds.
+void expectSeeds(const std::string& folder, const Layouts& layouts) {
+  namespace fs = std::filesystem;
+  const fs::path seeds = fs::path(FUZZ_CORPUS) / folder;
+  for (uint32_t kind = 0; kind < kKindCount; ++kind) {
+    const uint32_t size = recordSize(kind, layouts);
+    if (size == 0) continue;
+    // The record with a byte of its own everywhere, and a whole one behind it.
+    std::string bytes(size, static_cast<char>(kind));
+    std::memcpy(bytes.data(), &kind, sizeof kind);
+    const uint32_t driver = CUPTI_ACTIVITY_KIND_DRIVER;
+    const size_t behind = bytes.size();
+    bytes.resize(behind + recordSize(driver, layouts));
+    std::memcpy(bytes.data() + behind, &driver, sizeof driver);
+    const fs::path file = seeds / ("kind_" + std::to_string(kind));
+    if (std::getenv("SONDE_WRITE_SEEDS") != nullptr) {
+      fs::create_directories(seeds);
+      std::ofstream(file, std::ios::binary) << bytes;
+    }
+    std::ifstream in(file, std::ios::binary);
+    const std::string seed{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    EXPECT_EQ(bytes, seed) << file << ": write it with SONDE_WRITE_SEEDS=1";
+  }
+}
+
+TEST(Layouts, TheFuzzersKnowEveryKind) {
+  expectSeeds("next_record_fuzzer", Layouts{});
+  expectSeeds("next_record_6050_fuzzer", layouts6050());
 }
 
 }  // namespace

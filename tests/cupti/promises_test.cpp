@@ -268,7 +268,9 @@ TEST_F(Promises, AThousandLegalSequences) {
       }
     }
     // A life of its own, and back to work.
-    if (sequence % 3 == 0) ASSERT_EQ(CUPTI_SUCCESS, cuptiFinalize());
+    if (sequence % 3 == 0) {
+      ASSERT_EQ(CUPTI_SUCCESS, cuptiFinalize());
+    }
     cuptiActivityRegisterCallbacks(Collector::requested, Collector::completed);
     uint64_t before = 0, after = 0;
     for (const auto& record : collector_.flush()) {

@@ -194,10 +194,8 @@ class ParameterValues : public ::testing::Test {
   size_t calls_ = 0, atLeast_ = 0;
 };
 
-#define DRIVER(cbid, symbol, ...) \
-  check<CUresult, __VA_ARGS__>(CUPTI_CB_DOMAIN_DRIVER_API, cbid, symbol, library);
-#define RUNTIME(cbid, symbol, ...) \
-  check<cudaError_t, __VA_ARGS__>(CUPTI_CB_DOMAIN_RUNTIME_API, cbid, symbol, library);
+#define DRIVER(cbid, symbol, ...) check<CUresult, __VA_ARGS__>(CUPTI_CB_DOMAIN_DRIVER_API, cbid, symbol, library);
+#define RUNTIME(cbid, symbol, ...) check<cudaError_t, __VA_ARGS__>(CUPTI_CB_DOMAIN_RUNTIME_API, cbid, symbol, library);
 
 TEST_F(ParameterValues, OfEveryDriverFunction) {
   atLeast_ = 600;

@@ -215,6 +215,57 @@ TEST_F(GpuRecords, CopiesOfAllDirections) {
   CUDA(cudaFreeHost(pinned));
 }
 
+TEST_F(GpuRecords, CopiesOfArraysAndManagedMemory) {
+  const cudaChannelFormatDesc format = cudaCreateChannelDesc(32, 0, 0, 0, cudaChannelFormatKindUnsigned);
+  cudaArray_t array = nullptr, second = nullptr;
+  CUDA(cudaMallocArray(&array, &format, 64, 8, 0));
+  CUDA(cudaMallocArray(&second, &format, 64, 8, 0));
+  void *device = nullptr, *managed = nullptr;
+  CUDA(cudaMalloc(&device, 8192));
+  CUDA(cudaMallocManaged(&managed, 8192, cudaMemAttachGlobal));
+  static char pageable[8192];
+  enable({CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_MEMCPY});
+  CUDA(cudaMemcpy2DToArray(array, 0, 0, pageable, 128, 128, 2, cudaMemcpyHostToDevice));
+  CUDA(cudaMemcpy2DFromArray(pageable, 128, array, 0, 0, 128, 3, cudaMemcpyDeviceToHost));
+  CUDA(cudaMemcpy2DArrayToArray(second, 0, 0, array, 0, 0, 128, 4, cudaMemcpyDeviceToDevice));
+  CUDA(cudaMemcpy2DFromArray(device, 128, array, 0, 0, 128, 5, cudaMemcpyDeviceToDevice));
+  CUDA(cudaMemcpy2DToArray(array, 0, 0, device, 128, 128, 6, cudaMemcpyDeviceToDevice));
+  CUDA(cudaMemcpy(device, managed, 7000, cudaMemcpyDefault));
+  finish();
+  struct Expected {
+    CUpti_ActivityMemcpyKind kind;
+    CUpti_ActivityMemoryKind from, to;
+    uint64_t bytes;
+  };
+  const auto kPageable = CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE, kArray = CUPTI_ACTIVITY_MEMORY_KIND_ARRAY,
+             kDevice = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
+  const Expected expected[] = {
+      {CUPTI_ACTIVITY_MEMCPY_KIND_HTOA, kPageable, kArray, 256},
+      {CUPTI_ACTIVITY_MEMCPY_KIND_ATOH, kArray, kPageable, 384},
+      {CUPTI_ACTIVITY_MEMCPY_KIND_ATOA, kArray, kArray, 512},
+      {CUPTI_ACTIVITY_MEMCPY_KIND_ATOD, kArray, kDevice, 640},
+      {CUPTI_ACTIVITY_MEMCPY_KIND_DTOA, kDevice, kArray, 768},
+  };
+  const auto copies = byCall<CUpti_ActivityMemcpy6>(CUPTI_ACTIVITY_KIND_MEMCPY);
+  ASSERT_EQ(std::size(expected) + 1, copies.size());
+  for (size_t i = 0; i < std::size(expected); ++i) {
+    SCOPED_TRACE(i);
+    EXPECT_EQ(expected[i].kind, copies[i].copyKind);
+    EXPECT_EQ(expected[i].from, copies[i].srcKind);
+    EXPECT_EQ(expected[i].to, copies[i].dstKind);
+    EXPECT_EQ(expected[i].bytes, copies[i].bytes);
+    EXPECT_EQ(contextId, copies[i].contextId);
+    EXPECT_EQ(0u, copies[i].deviceId);
+  }
+  EXPECT_EQ(CUPTI_ACTIVITY_MEMORY_KIND_MANAGED, copies.back().srcKind);
+  EXPECT_EQ(kDevice, static_cast<int>(copies.back().dstKind));
+  EXPECT_EQ(7000u, copies.back().bytes);
+  CUDA(cudaFreeArray(array));
+  CUDA(cudaFreeArray(second));
+  CUDA(cudaFree(device));
+  CUDA(cudaFree(managed));
+}
+
 TEST_F(GpuRecords, PeerCopies) {
   int devices = 0;
   CUDA(cudaGetDeviceCount(&devices));
@@ -460,6 +511,44 @@ TEST_F(GpuRecords, ModulesContextsAndTheCompiler) {
   }
   EXPECT_GE(compilations, 1u);
   CU(cuModuleUnload(module));
+  CUDA(cudaFree(out));
+}
+
+// Where buffers are too small to hold both, the id comes in an earlier one. (The
+// work of threads that have ended too.)
+TEST_F(GpuRecords, TheExternalIdComesInNoLaterBufferThanTheWork) {
+  collector_.bufferSize = 300;  // one kernel
+  enable(
+      {CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL});
+  uint32_t* out = nullptr;
+  CUDA(allocate(&out, 4096));
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      EXPECT_EQ(CUPTI_SUCCESS, cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, t + 1));
+      for (int i = 0; i < 100; ++i) {
+        EXPECT_EQ(cudaSuccess, launch(out, 1, 64, 0));
+        if (i % 30 == 0) {
+          EXPECT_EQ(CUPTI_SUCCESS, cuptiActivityFlushAll(0));
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  finish();
+  std::set<uint32_t> known;
+  size_t kernels = 0, late = 0;
+  for (const Record& record : collector_.records()) {
+    if (record.kind() == CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION) {
+      known.insert(record.as<CUpti_ActivityExternalCorrelation>().correlationId);
+    } else if (record.kind() == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
+      ++kernels;
+      late += 1 - known.count(record.as<CUpti_ActivityKernel10>().correlationId);
+    }
+  }
+  EXPECT_EQ(300u, kernels);
+  EXPECT_EQ(0u, late);
+  EXPECT_GE(collector_.recordsPerBuffer().size(), 300u) << "too large for this test";
   CUDA(cudaFree(out));
 }
 

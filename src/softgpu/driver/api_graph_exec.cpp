@@ -141,6 +141,7 @@ CUresult makeCommand(Stream& stream, GraphExec& exec, const GraphExec::Step& ste
       plan.cluster = shape.cluster;
       plan.dynamicShared = shape.dynamicShared;
       plan.cooperative = shape.cooperative;
+      plan.carveout = shape.carveout;
       plan.sms = shape.sms;
       plan.priority = shape.hasPriority ? shape.priority : stream.priority();
       command->gridId = nextGridId();

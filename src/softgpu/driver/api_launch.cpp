@@ -172,6 +172,7 @@ CUresult launch(CUfunction hFunction, const LaunchShape& shape, CUstream hStream
   plan.dynamicShared = full.dynamicShared;
   plan.cooperative = full.cooperative;
   plan.sms = full.sms;
+  plan.carveout = full.carveout;
   plan.priority = full.hasPriority ? full.priority : stream->priority();
   if (Capture* capture = stream->capture.load()) return captureKernel(*capture, *stream, command);
   command->gridId = nextGridId();
@@ -219,13 +220,15 @@ DRIVER_API(cuLaunchKernelEx)(const CUlaunchConfig* config, CUfunction f, void** 
       case CU_LAUNCH_ATTRIBUTE_IGNORE:
       case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
       case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-      case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
       case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
       case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
       case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
       // Grids of one stream run one after the other here, which is what an
       // overlapped secondary kernel may rely on at most.
       case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: break;
+      case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+        shape.carveout = static_cast<int32_t>(a.value.sharedMemCarveout);
+        break;
       case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: shape.cooperative = a.value.cooperative != 0; break;
       case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
         shape.cluster = {a.value.clusterDim.x, a.value.clusterDim.y, a.value.clusterDim.z};

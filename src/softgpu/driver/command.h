@@ -68,6 +68,7 @@ struct LaunchPlan {
   uint32_t dynamicShared = 0;
   bool cooperative = false;
   int32_t priority = 0;
+  int32_t carveout = -1;             // as in LaunchShape
   std::shared_ptr<const SmSet> sms;  // null: all
   ParamBuffer params;
 };

@@ -71,7 +71,9 @@ SondeWork describeKernel(Stream& stream, const Command& command, uint64_t start,
   w.cacheConfigRequested = w.cacheConfigExecuted =
       static_cast<uint32_t>(requested ? requested : static_cast<int>(context.cacheConfig.load()));
   w.sharedMemoryConfig = 1;
-  w.sharedMemoryCarveoutRequested = static_cast<uint32_t>(function.carveout.load());
+  const int carveout = l.carveout >= 0 ? l.carveout : function.carveout.load();
+  w.sharedMemoryCarveoutRequested = carveout >= 0;
+  w.sharedMemoryCarveout = carveout >= 0 ? static_cast<uint32_t>(carveout) : 0;
   w.launchType = l.cooperative ? 1 : 0;
   w.priority = l.priority;
   return w;

@@ -10,6 +10,7 @@ struct LaunchShape {
   uint32_t dynamicShared = 0;
   bool cooperative = false, hasPriority = false;
   int32_t priority = 0;
+  int32_t carveout = -1;             // percent of shared memory asked for; -1: as the function has it
   std::shared_ptr<const SmSet> sms;  // null: all of the device
 };
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/driver/tools.h"
 
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <mutex>
 #include <thread>
@@ -22,15 +26,27 @@ namespace {
 std::atomic<const SondeListener*> listener{nullptr};
 std::mutex attachMutex;
 
+// Detach orders its look at all threads against theirs at the listener with a
+// barrier on every thread of the process, so that calls need none. Where the
+// kernel has no such barrier, they make their own.
+std::atomic<bool> fenced{true};
+bool membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0) == 0; }
+
 // Holds the listener in place while one of its functions runs: detach waits
-// until no thread is inside, except its own.
+// until no thread is inside, except its own. The count is its thread's alone.
 class ListenerUse {
  public:
   ListenerUse() : state_(thread()) {
-    state_.inListener.fetch_add(1, std::memory_order_seq_cst);
+    state_.inListener.store(state_.inListener.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    if (fenced.load(std::memory_order_relaxed)) [[unlikely]]
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+    else
+      std::atomic_signal_fence(std::memory_order_seq_cst);
     listener_ = listener.load(std::memory_order_seq_cst);
   }
-  ~ListenerUse() { state_.inListener.fetch_sub(1, std::memory_order_release); }
+  ~ListenerUse() {
+    state_.inListener.store(state_.inListener.load(std::memory_order_relaxed) - 1, std::memory_order_release);
+  }
   const SondeListener* operator->() const { return listener_; }
   explicit operator bool() const { return listener_ != nullptr; }
 
@@ -187,6 +203,7 @@ int32_t attach(const SondeListener* who) {
   if (!who || who->size < sizeof(SondeListener)) return CUDA_ERROR_INVALID_VALUE;
   std::lock_guard lock(attachMutex);
   if (listener.load()) return CUDA_ERROR_ALREADY_ACQUIRED;
+  fenced.store(!membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED), std::memory_order_relaxed);
   listener.store(who, std::memory_order_seq_cst);
   return CUDA_SUCCESS;
 }
@@ -203,6 +220,10 @@ void detachListener() {
     __atomic_store_n(&runtimeEnabled[i], uint8_t{0}, __ATOMIC_RELAXED);
   }
   listener.store(nullptr, std::memory_order_seq_cst);
+  // A forked child may have to ask anew.
+  if (!fenced.load(std::memory_order_relaxed) && !membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) &&
+      membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED))
+    membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
   waitForListenerUse();
 }
 

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a kernel's record says of its resources and of how it was configured.
+#include <string>
+
+#include "gpu_trace.h"
+
+namespace sonde::test {
+namespace {
+
+// 48 bytes of local memory a thread, 64 bytes of shared memory a block.
+constexpr char kResourcesPtx[] = R"(
+.version 7.8
+.target sm_90
+.address_size 64
+.visible .entry resources(.param .u64 out)
+{
+    .local .align 4 .b8 room[48];
+    .shared .align 4 .b8 block[64];
+    .reg .b32 v;
+    .reg .b64 at, a;
+    mov.u64 a, room;
+    st.local.u32 [a], 5;
+    ld.local.u32 v, [a];
+    ld.param.u64 at, [out];
+    st.global.u32 [at], v;
+    ret;
+}
+)";
+
+class GpuKernelFields : public GpuTrace {
+ protected:
+  void SetUp() override {
+    GpuTrace::SetUp();
+    CU(cuModuleLoadData(&module_, kResourcesPtx));
+    CU(cuModuleGetFunction(&function_, module_, "resources"));
+    CUDA(allocate(&out_, 4096));
+    enable({CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL});
+  }
+  void TearDown() override {
+    cuModuleUnload(module_);
+    cudaFree(out_);
+    GpuTrace::TearDown();
+  }
+  // The record of one launch with these attributes.
+  CUpti_ActivityKernel10 launched(std::vector<CUlaunchAttribute> attributes, CUstream stream = nullptr,
+                                  uint32_t shared = 0) {
+    CUlaunchConfig config{};
+    config.gridDimX = 4;
+    config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
+    config.blockDimX = 32;
+    config.sharedMemBytes = shared;
+    config.hStream = stream;
+    config.attrs = attributes.data();
+    config.numAttrs = static_cast<unsigned>(attributes.size());
+    void* arguments[] = {&out_};
+    EXPECT_EQ(CUDA_SUCCESS, cuLaunchKernelEx(&config, function_, arguments, nullptr));
+    finish();
+    const auto kernels = of<CUpti_ActivityKernel10>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+    EXPECT_EQ(1u, kernels.size());
+    collector_.clear();
+    return kernels.empty() ? CUpti_ActivityKernel10{} : kernels[0];
+  }
+  int attribute(CUfunction_attribute which) {
+    int value = -1;
+    EXPECT_EQ(CUDA_SUCCESS, cuFuncGetAttribute(&value, which, function_));
+    return value;
+  }
+  int ofDevice(CUdevice_attribute which) {
+    int value = -1;
+    EXPECT_EQ(CUDA_SUCCESS, cuDeviceGetAttribute(&value, which, 0));
+    return value;
+  }
+  CUmodule module_ = nullptr;
+  CUfunction function_ = nullptr;
+  uint32_t* out_ = nullptr;
+};
+
+TEST_F(GpuKernelFields, Resources) {
+  const CUpti_ActivityKernel10 k = launched({}, nullptr, 100);
+  EXPECT_STREQ("resources", k.name);
+  EXPECT_EQ(attribute(CU_FUNC_ATTRIBUTE_NUM_REGS), k.registersPerThread);
+  EXPECT_EQ(64, k.staticSharedMemory);
+  EXPECT_EQ(100, k.dynamicSharedMemory);
+  // With what the device takes of each block for itself.
+  EXPECT_EQ(164u + static_cast<uint32_t>(ofDevice(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK)),
+            k.sharedMemoryExecuted);
+  EXPECT_EQ(48u, k.localMemoryPerThread);
+  // Room for every thread that the device can hold.
+  const uint64_t threads = static_cast<uint64_t>(ofDevice(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)) *
+                           static_cast<uint64_t>(ofDevice(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR));
+  EXPECT_EQ(48u * threads, k.localMemoryTotal_v2);
+  EXPECT_EQ(48u * threads, k.localMemoryTotal);
+  EXPECT_EQ(1, k.sharedMemoryConfig) << "banks of four bytes";
+  EXPECT_EQ(CUPTI_ACTIVITY_LAUNCH_TYPE_REGULAR, k.launchType);
+  EXPECT_EQ(CUPTI_CHANNEL_TYPE_COMPUTE, k.channelType);
+  EXPECT_EQ(0, k.isSharedMemoryCarveoutRequested);
+  EXPECT_EQ(0, k.sharedMemoryCarveoutRequested);
+  EXPECT_EQ(0u, k.clusterX);
+}
+
+TEST_F(GpuKernelFields, CacheConfiguration) {
+  EXPECT_EQ(CU_FUNC_CACHE_PREFER_NONE, launched({}).cacheConfig.config.requested);
+  CU(cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_EQUAL));
+  CUpti_ActivityKernel10 k = launched({});
+  EXPECT_EQ(CU_FUNC_CACHE_PREFER_EQUAL, k.cacheConfig.config.requested) << "the context's";
+  CU(cuFuncSetCacheConfig(function_, CU_FUNC_CACHE_PREFER_L1));
+  k = launched({});
+  EXPECT_EQ(CU_FUNC_CACHE_PREFER_L1, k.cacheConfig.config.requested) << "the function's goes before";
+  EXPECT_EQ(CU_FUNC_CACHE_PREFER_L1, k.cacheConfig.config.executed);
+  CU(cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_NONE));
+}
+
+TEST_F(GpuKernelFields, SharedMemoryCarveout) {
+  CU(cuFuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 25));
+  CUpti_ActivityKernel10 k = launched({});
+  EXPECT_EQ(1, k.isSharedMemoryCarveoutRequested);
+  EXPECT_EQ(25, k.sharedMemoryCarveoutRequested);
+  CUlaunchAttribute half{};
+  half.id = CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+  half.value.sharedMemCarveout = 50;
+  k = launched({half});
+  EXPECT_EQ(1, k.isSharedMemoryCarveoutRequested);
+  EXPECT_EQ(50, k.sharedMemoryCarveoutRequested) << "the launch's goes before";
+  CU(cuFuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 0));
+  k = launched({});
+  EXPECT_EQ(1, k.isSharedMemoryCarveoutRequested) << "no shared memory is a share too";
+  EXPECT_EQ(0, k.sharedMemoryCarveoutRequested);
+}
+
+TEST_F(GpuKernelFields, KindsOfLaunches) {
+  CUlaunchAttribute cooperative{};
+  cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+  cooperative.value.cooperative = 1;
+  EXPECT_EQ(CUPTI_ACTIVITY_LAUNCH_TYPE_COOPERATIVE_SINGLE_DEVICE, launched({cooperative}).launchType);
+  CUlaunchAttribute cluster{};
+  cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+  cluster.value.clusterDim.x = 2;
+  cluster.value.clusterDim.y = cluster.value.clusterDim.z = 1;
+  const CUpti_ActivityKernel10 k = launched({cluster});
+  EXPECT_EQ(2u, k.clusterX);
+  EXPECT_EQ(1u, k.clusterY);
+  EXPECT_EQ(1u, k.clusterZ);
+  CUstream stream = nullptr;
+  CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  uint32_t id = 0;
+  ASSERT_EQ(CUPTI_SUCCESS, cuptiGetStreamIdEx(nullptr, stream, 0, &id));
+  const CUpti_ActivityKernel10 inStream = launched({}, stream);
+  EXPECT_EQ(id, inStream.streamId);
+  EXPECT_EQ(inStream.end, inStream.completed);
+  CU(cuStreamDestroy(stream));
+}
+
+}  // namespace
+}  // namespace sonde::test
