@@ -99,7 +99,9 @@ bool needsSlowEntry(const ThreadState& thread, uint32_t records) {
 void apiEnter(void*, SondeApiCall* call) {
   const uint32_t wanted = wantedCalls[call->domain][call->cbid].load(std::memory_order_relaxed);
   ThreadState& thread = threadState();
-  const uint32_t callbacks = wanted & 0xffff;
+  uint32_t callbacks = wanted & 0xffff;
+  // Callbacks need the parameters, which nobody knows of a call that began unseen.
+  if (call->domain == SONDE_DOMAIN_RUNTIME && call->nested != 0 && call->params == nullptr) callbacks = 0;
   uint32_t records = wanted >> 16;
   call->listenerWords[kOuterRecorded] = thread.runtimeRecorded;
   if (call->domain == SONDE_DOMAIN_RUNTIME) {

@@ -9,12 +9,15 @@
 //   features unified   counters of unified memory
 //   features attach    the first CUPTI call comes when work is in flight
 //   features devices   two devices at once
+//   features green     streams of a green context
+//   features environment  what NVML tells of the device
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <cupti.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -61,6 +64,7 @@ std::vector<CUpti_ActivityKernel10> kernels;
 std::vector<CUpti_ActivityMemcpy6> copies;
 std::vector<CUpti_ActivityMemset4> sets;
 std::vector<CUpti_ActivityUnifiedMemoryCounter3> counters;
+std::vector<CUpti_ActivityEnvironment> environments;
 
 void requested(uint8_t** buffer, size_t* size, size_t* maximum) {
   *size = 4 << 20;
@@ -80,6 +84,9 @@ void completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
       case CUPTI_ACTIVITY_KIND_MEMSET: sets.push_back(*reinterpret_cast<CUpti_ActivityMemset4*>(r)); break;
       case CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER:
         counters.push_back(*reinterpret_cast<CUpti_ActivityUnifiedMemoryCounter3*>(r));
+        break;
+      case CUPTI_ACTIVITY_KIND_ENVIRONMENT:
+        environments.push_back(*reinterpret_cast<CUpti_ActivityEnvironment*>(r));
         break;
       default: break;
     }
@@ -333,7 +340,16 @@ int conditional() {
     }
     CUPTI(cuptiActivityFlushAll(0));
     std::printf("%s\n", what);
-    print();
+    // In bodies the vendor's library tells sets and copies as the kernels that the driver makes of them, and gives all
+    // of them correlation id 0: kernels of the program are compared.
+    std::map<std::pair<unsigned, int>, unsigned> ran;
+    for (const auto& k : kernels)
+      if (std::strstr(k.name, "spin") != nullptr || std::strstr(k.name, "countDown") != nullptr)
+        ++ran[{static_cast<unsigned>(k.graphNodeId), k.gridX}];
+    size_t bad = 0;
+    for (const auto& k : kernels) bad += k.start >= k.end;
+    for (const auto& [node, n] : ran) std::printf("KERNEL node %u grid %d x %u\n", node.first, node.second, n);
+    std::printf("%zu without times\n", bad);
     for (const auto& k : kernels)
       std::fprintf(stderr, "%s: grid %d node %llx start %lld duration %lld\n", what, k.gridX,
                    static_cast<unsigned long long>(k.graphNodeId), static_cast<long long>(k.start - kernels[0].start),
@@ -557,6 +573,72 @@ int devices() {
   return 0;
 }
 
+// ------------------------------------------------------------------- green --
+
+#define CU(call)                                                     \
+  do {                                                               \
+    const CUresult result_ = (call);                                 \
+    if (result_ != CUDA_SUCCESS) {                                   \
+      std::fprintf(stderr, "%s failed (%d)\n", #call, (int)result_); \
+      std::exit(1);                                                  \
+    }                                                                \
+  } while (0)
+
+int green() {
+  start();
+  uint64_t* out;
+  RT(cudaMalloc(&out, 4096));
+  CUdevResource all{}, part{}, rest{};
+  CU(cuDeviceGetDevResource(0, &all, CU_DEV_RESOURCE_TYPE_SM));
+  unsigned groups = 1;
+  CU(cuDevSmResourceSplitByCount(&part, &groups, &all, &rest, 0, 16));
+  CUdevResourceDesc description;
+  CU(cuDevResourceGenerateDesc(&description, &part, 1));
+  CUgreenCtx context;
+  CU(cuGreenCtxCreate(&context, description, 0, CU_GREEN_CTX_DEFAULT_STREAM));
+  CUstream stream;
+  CU(cuGreenCtxStreamCreate(&stream, context, CU_STREAM_NON_BLOCKING, 0));
+  for (int i = 0; i < 5; ++i) spin<<<1 + i, 32, 0, stream>>>(out, 2000);
+  RT(cudaMemsetAsync(out, 0, 1024, stream));
+  RT(cudaStreamSynchronize(stream));
+  CUPTI(cuptiActivityFlushAll(0));
+  std::stable_sort(kernels.begin(), kernels.end(), [](auto& a, auto& b) { return a.start < b.start; });
+  for (const auto& k : kernels) std::printf("KERNEL grid %d %s\n", k.gridX, k.start < k.end ? "ok" : "BAD");
+  for (const auto& m : sets)
+    std::printf("MEMSET bytes %llu %s\n", static_cast<unsigned long long>(m.bytes), m.start < m.end ? "ok" : "BAD");
+  CU(cuStreamDestroy(stream));
+  CU(cuGreenCtxDestroy(context));
+  return 0;
+}
+
+// ------------------------------------------------------------- environment --
+
+// Which kinds come, and whether their values can be: they are others each time.
+int environment() {
+  CUPTI(cuptiActivityRegisterCallbacks(requested, completed));
+  RT(cudaFree(nullptr));
+  CUPTI(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_ENVIRONMENT));
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  RT(cudaDeviceSynchronize());
+  CUPTI(cuptiActivityFlushAll(0));
+  std::map<int, bool> kinds;
+  for (const auto& e : environments) {
+    bool good = true;
+    switch (e.environmentKind) {
+      case CUPTI_ACTIVITY_ENVIRONMENT_SPEED: good = e.data.speed.smClock > 100 && e.data.speed.memoryClock > 100; break;
+      case CUPTI_ACTIVITY_ENVIRONMENT_TEMPERATURE: good = e.data.temperature.gpuTemperature < 120; break;
+      case CUPTI_ACTIVITY_ENVIRONMENT_POWER:
+        good = e.data.power.power > 1000 && e.data.power.power < 1500000 && e.data.power.powerLimit > 50000;
+        break;
+      default: break;
+    }
+    const auto at = kinds.emplace(e.environmentKind, true).first;
+    at->second = at->second && good;
+  }
+  for (const auto& [kind, good] : kinds) std::printf("ENVIRONMENT kind %d %s\n", kind, good ? "ok" : "BAD");
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -564,9 +646,11 @@ int main(int argc, char** argv) {
   if (what == "nodes") return nodes();
   if (what == "uncopied") return uncopied();
   if (what == "conditional") return conditional();
+  if (what == "green") return green();
+  if (what == "environment") return environment();
   if (what == "unified") return unified();
   if (what == "attach") return attach();
   if (what == "devices") return devices();
-  std::fprintf(stderr, "usage: features nodes|uncopied|conditional|unified|attach|devices\n");
+  std::fprintf(stderr, "usage: features nodes|uncopied|conditional|unified|attach|devices|green|environment\n");
   return 2;
 }

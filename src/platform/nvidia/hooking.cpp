@@ -21,6 +21,7 @@
 #include "platform/nvidia/graph_trace.h"
 #include "platform/nvidia/hooks.h"
 #include "platform/nvidia/patch.h"
+#include "platform/nvidia/under_way.h"
 
 namespace sonde::platform::nvidia {
 namespace {
@@ -29,6 +30,7 @@ struct Hooked {
   std::mutex mutex;
   std::vector<std::unique_ptr<Patch>> driver, runtime;
   // Prepared trampolines stay good: a second life of the platform uses them again.
+  std::vector<RuntimeRange> ranges;
   void* driverHandle = nullptr;
   bool runtimeArmed = false;
 };
@@ -97,9 +99,14 @@ int lookAt(dl_phdr_info* info, size_t, void* data) {
   return 0;
 }
 
+struct Function {
+  void* address;
+  size_t size;
+};
+
 // The functions of the executable's symbol table, by name.
-std::unordered_map<std::string, void*> executableFunctions() {
-  std::unordered_map<std::string, void*> result;
+std::unordered_map<std::string, Function> executableFunctions() {
+  std::unordered_map<std::string, Function> result;
   const int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return result;
   struct stat status;
@@ -133,7 +140,8 @@ std::unordered_map<std::string, void*> executableFunctions() {
         if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx == SHN_UNDEF ||
             symbol.st_name >= strings.sh_size || std::strncmp(names + symbol.st_name, "cuda", 4) != 0)
           continue;
-        result.emplace(names + symbol.st_name, reinterpret_cast<void*>(base + symbol.st_value));
+        result.emplace(names + symbol.st_name,
+                       Function{reinterpret_cast<void*>(base + symbol.st_value), symbol.st_size});
       }
     }
   }
@@ -179,20 +187,35 @@ void hookRuntimes() {
   std::lock_guard lock(state.mutex);
   if (state.runtimeArmed) return;
   std::string why;
+  auto note = [&state](const HookRow& row, const Function& function) {
+    const auto begin = reinterpret_cast<uintptr_t>(function.address);
+    if (runtimeOriginal[row.cbid] != nullptr)
+      state.ranges.push_back({begin, begin + function.size, row.cbid, row.symbol});
+  };
   if (state.runtime.empty()) {
     if (void* library =
             found.sharedName.empty() ? nullptr : dlopen(found.sharedName.c_str(), RTLD_LAZY | RTLD_NOLOAD)) {
       auto find = [library](const char* symbol) { return dlsym(library, symbol); };
       if (const uint32_t version = runtimeVersion(find))
         prepare(runtimeRows(), runtimeOriginal, version, find, state.runtime, &why);
+      for (const HookRow& row : runtimeRows()) {
+        Dl_info info{};
+        ElfW(Sym)* symbol = nullptr;
+        void* address = find(row.symbol);
+        if (address != nullptr && dladdr1(address, &info, reinterpret_cast<void**>(&symbol), RTLD_DL_SYMENT) != 0 &&
+            symbol != nullptr)
+          note(row, {address, symbol->st_size});
+      }
     } else {
       const auto functions = executableFunctions();
       auto find = [&functions](const std::string& symbol) {
         const auto at = functions.find(symbol);
-        return at == functions.end() ? nullptr : at->second;
+        return at == functions.end() ? nullptr : at->second.address;
       };
       if (const uint32_t version = runtimeVersion(find))
         prepare(runtimeRows(), runtimeOriginal, version, find, state.runtime, &why);
+      for (const HookRow& row : runtimeRows())
+        if (const auto at = functions.find(row.symbol); at != functions.end()) note(row, at->second);
     }
   }
   if (state.runtime.empty()) {
@@ -202,6 +225,7 @@ void hookRuntimes() {
   const auto patches = pointers(state.runtime);
   if (Patch::armAll(patches, &why)) {
     state.runtimeArmed = true;
+    findUnderWay(state.ranges);
   } else {
     debug("the CUDA runtime cannot be hooked: %s", why.c_str());
     lastLoaded.store(~0ull);  // try again
@@ -222,6 +246,7 @@ void unhook() {
       if (!patch->disarm(&why)) debug("a hook stays: %s", why.c_str());
     }
   state.runtimeArmed = false;
+  forgetUnderWay();
   lastLoaded.store(~0ull);
 }
 

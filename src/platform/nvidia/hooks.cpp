@@ -13,6 +13,7 @@
 #include "platform/nvidia/lifetimes.h"
 #include "platform/nvidia/memory.h"
 #include "platform/nvidia/objects.h"
+#include "platform/nvidia/under_way.h"
 #include "platform/nvidia/work.h"
 
 namespace sonde::platform::nvidia {
@@ -98,6 +99,8 @@ void leave(SondeApiCall& call, int32_t* result) {
 int32_t driverCall(uint32_t cbid, const char* name, bool perThread, const void* params, FunctionRef<int32_t()> run) {
   ThreadCalls& thread = threadCalls;
   if (thread.inDriver) return run();
+  if (thread.underWay != nullptr) [[unlikely]]
+    checkUnderWay(thread);
   constexpr uint8_t kReported = kHandleWork | kHandleSync | kHandleMemory;
   const uint8_t handling = driverHandling[cbid];
   const bool wanted = driverWanted[cbid] != 0;
@@ -128,6 +131,8 @@ int32_t driverCall(uint32_t cbid, const char* name, bool perThread, const void* 
 
 int32_t runtimeCall(uint32_t cbid, const char* name, const void* params, FunctionRef<int32_t()> run) {
   ThreadCalls& thread = threadCalls;
+  if (thread.underWay != nullptr && !thread.inDriver) [[unlikely]]
+    checkUnderWay(thread);
   if (thread.inRuntime || thread.inDriver) return run();
   OpenCall open(true);
   SondeApiCall call{};
@@ -139,6 +144,13 @@ int32_t runtimeCall(uint32_t cbid, const char* name, const void* params, Functio
   leave(call, &result);
   return result;
 }
+
+void enterUnderWay(SondeApiCall& call, uint32_t cbid, const char* name) {
+  OpenCall open(true);  // the depth stays as it is: the caller's
+  enter(call, open, SONDE_DOMAIN_RUNTIME, cbid, name, nullptr);  // nested: it began unseen
+}
+
+void leaveUnderWay(SondeApiCall& call, int32_t* result) { leave(call, result); }
 
 void debug(const char* format, ...) {
   static const bool enabled = [] {

@@ -50,15 +50,19 @@ const HookRow* driverRow(uint32_t cbid);
 
 // Where a thread stands between the application, our hooks and the driver.
 struct ThreadCalls {
-  uint32_t correlation;   // of the outermost hooked call; 0: none
-  uint32_t depth;         // hooked calls that are open
-  bool inDriver;          // within a driver function that was hooked …
-  bool inRuntime;         // … or a runtime function: calls from there are its own business
-  uint32_t listening;     // listener functions that are open
-  struct UseCount* uses;  // the thread's own count of them, which detaching waits for; nullptr: none yet
+  uint32_t correlation;       // of the outermost hooked call; 0: none
+  uint32_t depth;             // hooked calls that are open
+  bool inDriver;              // within a driver function that was hooked …
+  bool inRuntime;             // … or a runtime function: calls from there are its own business
+  uint32_t listening;         // listener functions that are open
+  struct UnderWay* underWay;  // a runtime function whose entry was not seen; nullptr as a rule
+  struct UseCount* uses;      // the thread's own count of them, which detaching waits for; nullptr: none yet
 };
 extern thread_local ThreadCalls threadCalls __attribute__((tls_model("initial-exec")));
 uint32_t nextCorrelationId();
+// Entry and exit of a runtime function whose entry was not seen (under_way.h).
+void enterUnderWay(SondeApiCall& call, uint32_t cbid, const char* name);
+void leaveUnderWay(SondeApiCall& call, int32_t* result);
 
 // Holds the listener in place while one of its functions runs; the code in
 // there is the application's as far as hooks are concerned. Costs a few plain

@@ -81,8 +81,15 @@ void load(Loaded& driver) {
 
 cudaError_t initDriver() {
   static std::once_flag once;
+  // A library that cuInit loads (CUDA_INJECTION64_PATH) calls from within: the driver is there for it.
+  static thread_local bool loading = false;
+  if (loading) return cudaSuccess;
   Loaded& driver = loaded();
-  std::call_once(once, [&] { load(driver); });
+  std::call_once(once, [&] {
+    loading = true;
+    load(driver);
+    loading = false;
+  });
   return driver.status;
 }
 
