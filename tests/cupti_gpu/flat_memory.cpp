@@ -21,7 +21,9 @@ constexpr char kPtx[] = R"(
 .address_size 64
 .visible .entry nothing() { ret; }
 )";
-constexpr long kMayGrowKb = 16 * 1024;
+// Buffers wait for their delivery when other processes have the processors; all
+// records together would take more than 150 MiB.
+constexpr long kMayGrowKb = 64 * 1024;
 
 std::atomic<uint64_t> calls{0}, kernels{0}, others{0};
 
