@@ -61,6 +61,9 @@ std::string reportNames() {
          "rows, 0 all.\n\n";
 }
 
+// The choices stand in the type's name; CLI11 would add them again.
+CLI::Validator oneOf(const std::vector<std::string>& words) { return CLI::IsMember(words).description(""); }
+
 void addReportOptions(CLI::App& app, ReportSettings& s) {
   const char* group = "Reports";
   app.add_option("-r,--report", s.reports, "Print this report instead of the usual ones; again or by commas for more")
@@ -115,18 +118,21 @@ void addCounterOptions(CLI::App& app, RunSettings& s) {
   addList(app, "-e,--events", s.events, "Count these events of each kernel; all: every one")->group(group);
   addList(app, "-m,--metrics", s.metrics, "Work out these metrics of each kernel; all: every one")->group(group);
   app.add_option("--aggregate-mode", s.aggregateMode, "off: each instance of a domain by itself, not their sum")
-      ->check(CLI::IsMember({"on", "off"}))
+      ->check(oneOf({"on", "off"}))
+      ->type_name("on|off")
       ->capture_default_str()
       ->group(group);
   app.add_option("--replay-mode", s.replayMode,
                  "When one pass cannot count all: kernel runs each kernel again, application the whole application, "
                  "disabled counts what fits in one pass")
-      ->check(CLI::IsMember({"disabled", "kernel", "application"}))
+      ->check(oneOf({"disabled", "kernel", "application"}))
+      ->type_name("disabled|kernel|application")
       ->capture_default_str()
       ->group(group);
   app.add_option("--event-collection-mode", s.eventCollectionMode,
                  "kernel: counters start at 0 with each kernel; continuous: they run on")
-      ->check(CLI::IsMember({"kernel", "continuous"}))
+      ->check(oneOf({"kernel", "continuous"}))
+      ->type_name("kernel|continuous")
       ->capture_default_str()
       ->group(group);
 }
@@ -198,7 +204,8 @@ struct CommandLine {
     addCommonOptions(r, run.common);
     r.add_option("--device", run.device,
                  "software: the GPU that comes with sonde; real: NVIDIA's driver; auto: real where there is one")
-        ->check(CLI::IsMember({"software", "real", "auto"}))
+        ->check(oneOf({"software", "real", "auto"}))
+        ->type_name("software|real|auto")
         ->capture_default_str();
     r.add_option("--cupti", run.cupti, "Use this libcupti instead of sonde's own")->type_name("PATH");
     traceOption =
@@ -210,35 +217,41 @@ struct CommandLine {
     r.add_option("--unified-memory-profiling", run.unifiedMemory,
                  "per-process-device: record page faults and migrations of managed memory, print where they come from "
                  "and what would avoid them; off: do not")
-        ->check(CLI::IsMember({"per-process-device", "off"}))
+        ->check(oneOf({"per-process-device", "off"}))
+        ->type_name("per-process-device|off")
         ->capture_default_str();
     r.add_flag("--fidelity", run.fidelity,
                "Say how faithfully the software GPU executes the instructions of the application's kernels");
     r.add_flag("--environment", run.environment, "Sample clocks, temperature, power and fan of the devices");
     r.add_option("--environment-ms", run.environmentMs, "How often")
-        ->check(CLI::Range(1u, 3600000u))
+        ->check(CLI::Range(1u, 3600000u).description(""))
+        ->type_name("MS")
         ->capture_default_str();
     r.add_option("--lock-clocks", run.lockClocks, "Lock the clocks of the devices while the application runs")
-        ->check(CLI::IsMember({"base", "boost"}))
+        ->check(oneOf({"base", "boost"}))
         ->type_name("base|boost");
     addList(r, "--source-level-analysis", run.sourceLevel,
             "Count instruction by instruction: global_access, shared_access, branch, instruction_execution or all")
         ->group("Source level");
     r.add_option("-t,--timeout", run.timeout, "Stop the application after so many seconds")
-        ->check(CLI::NonNegativeNumber)
+        ->check(CLI::Validator(CLI::NonNegativeNumber).description(""))
         ->type_name("SECONDS");
     r.add_option("--profile-from-start", run.profileFromStart, "off: record only between cudaProfilerStart and Stop")
-        ->check(CLI::IsMember({"on", "off"}))
+        ->check(oneOf({"on", "off"}))
+        ->type_name("on|off")
         ->capture_default_str();
     r.add_option("--flush-ms", run.flushMs,
                  "How often records go to disk, so that a crash loses few; 0: only when a buffer is full")
+        ->type_name("MS")
         ->capture_default_str();
     r.add_option("--buffer-kb", run.bufferKb, "Size of one record buffer")
-        ->check(CLI::Range(4u, 1024u * 1024u))
+        ->check(CLI::Range(4u, 1024u * 1024u).description(""))
+        ->type_name("KB")
         ->capture_default_str();
     r.add_option("--preload", run.preload,
                  "Load the collector with the program, so that _exit and exec are seen; auto: not with a sanitizer")
-        ->check(CLI::IsMember({"auto", "on", "off"}))
+        ->check(oneOf({"auto", "on", "off"}))
+        ->type_name("auto|on|off")
         ->capture_default_str();
     r.add_flag("--memcheck", run.memcheck, "Each access of a kernel must lie within one allocation (software GPU)");
     r.add_flag("--racecheck", run.racecheck, "Find accesses to shared memory without a barrier between (software GPU)");
@@ -271,10 +284,11 @@ struct CommandLine {
         "Examples:\n  sonde clocks status\n  sonde clocks lock --mode base --device 0\n  sonde clocks unlock");
     k.add_option("ACTION", clocks.action, "status, lock or unlock")
         ->required()
-        ->check(CLI::IsMember({"status", "lock", "unlock"}))
+        ->check(oneOf({"status", "lock", "unlock"}))
         ->type_name("");
     k.add_option("--mode", clocks.mode, "Lock to the base or to the boost clock")
-        ->check(CLI::IsMember({"base", "boost"}))
+        ->check(oneOf({"base", "boost"}))
+        ->type_name("base|boost")
         ->capture_default_str();
     k.add_option("--device,--devices", clocks.devices, "Only these devices, by number")
         ->delimiter(',')
@@ -283,7 +297,8 @@ struct CommandLine {
         ->allow_extra_args(false)
         ->type_name("N,N");
     k.add_option("--kind", clocks.device, "The software GPU's devices or those of NVIDIA's driver")
-        ->check(CLI::IsMember({"software", "real"}))
+        ->check(oneOf({"software", "real"}))
+        ->type_name("software|real")
         ->capture_default_str();
     k.add_flag("--json", clocks.json, "With status: one JSON object a line");
     addCommonOptions(k, clocks.common);
@@ -291,7 +306,8 @@ struct CommandLine {
     CLI::App& d = *app.add_subcommand("devices", "List the devices");
     d.footer("Example:\n  sonde devices --json");
     d.add_option("--device", devicesOf, "Which: software, real, or auto for all there are")
-        ->check(CLI::IsMember({"software", "real", "auto"}))
+        ->check(oneOf({"software", "real", "auto"}))
+        ->type_name("software|real|auto")
         ->capture_default_str();
     d.add_flag("--json", devicesJson, "One JSON object a line");
 
@@ -312,9 +328,12 @@ void CommandLine::addSourceCommand() {
   s.add_flag("-f,--force", run.exports.force, "Replace a file that exists");
   s.add_option("--kernels", run.report.kernels, "Only functions whose name this regular expression matches")
       ->type_name("REGEX");
-  s.add_option("--top", run.source.top, "So many lines in the list of the most expensive")->capture_default_str();
+  s.add_option("--top", run.source.top, "So many lines in the list of the most expensive")
+      ->type_name("LINES")
+      ->capture_default_str();
   s.add_option("--context", run.source.context, "So many lines around those that ran")
-      ->check(CLI::Range(0u, 1000000u))
+      ->check(CLI::Range(0u, 1000000u).description(""))
+      ->type_name("LINES")
       ->capture_default_str();
   addList(s, "--source-dir", run.source.folders, "Look for source files here too")->type_name("FOLDER");
   s.add_flag("--csv", run.report.csv, "Print a table of all lines as comma-separated values instead");
@@ -323,14 +342,16 @@ void CommandLine::addSourceCommand() {
       ->type_name("full|base|mangled")
       ->capture_default_str();
   s.add_option("--device", run.device, "The software GPU counts instructions; NVIDIA's driver does not")
-      ->check(CLI::IsMember({"software", "real", "auto"}))
+      ->check(oneOf({"software", "real", "auto"}))
+      ->type_name("software|real|auto")
       ->capture_default_str();
   s.add_option("--cupti", run.cupti, "Use this libcupti instead of sonde's own")->type_name("PATH");
   s.add_option("-t,--timeout", run.timeout, "Stop the application after so many seconds")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Validator(CLI::NonNegativeNumber).description(""))
       ->type_name("SECONDS");
   s.add_option("--profile-from-start", run.profileFromStart, "off: count only between cudaProfilerStart and Stop")
-      ->check(CLI::IsMember({"on", "off"}))
+      ->check(oneOf({"on", "off"}))
+      ->type_name("on|off")
       ->capture_default_str();
   addCommonOptions(s, run.common);
 }
