@@ -222,6 +222,7 @@ void reportEnvironment(Client& client, const SondePlatform& platform) {
     record.data.power.power = info.powerMilliwatts;
     record.data.power.powerLimit = info.powerLimitMilliwatts;
     client.append(thread, record);
+    if (info.fanSpeedPercent == ~0u) continue;  // no fan, no record
     record.environmentKind = CUPTI_ACTIVITY_ENVIRONMENT_COOLING;
     std::memset(&record.data, 0, sizeof record.data);
     record.data.cooling.fanSpeed = info.fanSpeedPercent;

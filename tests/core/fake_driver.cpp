@@ -268,6 +268,7 @@ int32_t deviceString(uint32_t device, const char* name, const char** value) {
   }
   return 0;
 }
+std::atomic<uint32_t> fanSpeed{30};
 int32_t clockInfo(uint32_t device, SondeClockInfo* info) {
   ++clockQueries;
   if (device >= state().devices) return CUDA_ERROR_INVALID_DEVICE;
@@ -277,7 +278,7 @@ int32_t clockInfo(uint32_t device, SondeClockInfo* info) {
   info->pcieLinkWidth = 16;
   info->throttleReasons = 1;
   info->temperatureC = 41;
-  info->fanSpeedPercent = 30;
+  info->fanSpeedPercent = fanSpeed.load();
   info->powerMilliwatts = 120000;
   info->powerLimitMilliwatts = 700000;
   return 0;
@@ -528,6 +529,7 @@ uint32_t synchronizations() { return syncCount.load(); }
 uint32_t clockQueriesSoFar() { return clockQueries.load(); }
 void setAutoBoostResult(int32_t result) { autoBoostResult = result; }
 void setDeviceCount(uint32_t count) { state().devices = count; }
+void setFanSpeed(uint32_t percent) { fanSpeed = percent; }
 
 }  // namespace fake
 

@@ -63,6 +63,7 @@ FAKE_API uint32_t lastCorrelation();
 // How often synchronizeAll was called.
 FAKE_API uint32_t synchronizations();
 FAKE_API void setDeviceCount(uint32_t count);
+FAKE_API void setFanSpeed(uint32_t percent);  // ~0u: no fan
 FAKE_API uint32_t clockQueriesSoFar();
 FAKE_API void setAutoBoostResult(int32_t result);  // a CUresult
 

@@ -475,6 +475,15 @@ TEST_F(Records, ACT_068_EnvironmentHasFourSamplesOfEachDevice) {
   EXPECT_EQ(30u, records[3].as<CUpti_ActivityEnvironment>().data.cooling.fanSpeed);
 }
 
+TEST_F(Records, ADeviceWithoutAFanHasNoSampleOfOne) {
+  fake::setFanSpeed(~0u);
+  enable({CUPTI_ACTIVITY_KIND_ENVIRONMENT});
+  const auto records = collector_.flush();
+  fake::setFanSpeed(30);
+  ASSERT_EQ(3u, records.size());
+  EXPECT_EQ(CUPTI_ACTIVITY_ENVIRONMENT_POWER, records[2].as<CUpti_ActivityEnvironment>().environmentKind);
+}
+
 TEST_F(Records, DeviceAttributesOfBothSorts) {
   enable({CUPTI_ACTIVITY_KIND_DEVICE_ATTRIBUTE});
   bool warp = false, bandwidth = false;

@@ -66,7 +66,7 @@ TEST_F(Nvml, TellsWhatTheCardSays) {
   EXPECT_EQ(41u, info.temperatureC);
   EXPECT_EQ(123456u, info.powerMilliwatts);
   EXPECT_EQ(700000u, info.powerLimitMilliwatts);
-  EXPECT_EQ(0u, info.fanSpeedPercent);  // it has no fan
+  EXPECT_EQ(~0u, info.fanSpeedPercent);  // it has no fan
   EXPECT_EQ(4u, info.throttleReasons);
 }
 

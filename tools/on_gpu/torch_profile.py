@@ -50,9 +50,9 @@ names, links = collections.Counter(), collections.Counter()
 for event in run.events():
     if event.device_type == torch.autograd.DeviceType.CUDA:
         names[event.name] += 1
-    # Which operator a buffer request interrupts is chance.
+    # Which operator the profiler's own work interrupts is chance.
     for kernel in event.kernels:
-        if event.name != "Activity Buffer Request":
+        if event.name not in ("Activity Buffer Request", "Resource"):
             links[event.name, kernel.name[:80]] += 1
 for name, count in sorted(names.items()):
     print("kernel", count, name[:120])

@@ -113,12 +113,16 @@ int32_t find(const char* busId, Device* device) {
   return toResult(nvml.byBusId(busId, device));
 }
 
-// A value that the card may not have (a fan, say) is 0.
+// A value that the card may not have is `none`.
+template <class Function, class... A>
+unsigned askOr(unsigned none, Function function, Device device, A... a) {
+  unsigned value = 0;
+  if (function == nullptr || function(device, a..., &value) != kSuccess) return none;
+  return value;
+}
 template <class Function, class... A>
 unsigned ask(Function function, Device device, A... a) {
-  unsigned value = 0;
-  if (function == nullptr || function(device, a..., &value) != kSuccess) return 0;
-  return value;
+  return askOr(0, function, device, a...);
 }
 
 // The highest clock that the card supports and that is not above `limit`;
@@ -163,7 +167,7 @@ int32_t nvmlClockInfo(const char* busId, SondeClockInfo* info) {
   info->pcieLinkGen = ask(nvml.linkGeneration, device);
   info->pcieLinkWidth = ask(nvml.linkWidth, device);
   info->temperatureC = ask(nvml.temperature, device, 0u);
-  info->fanSpeedPercent = ask(nvml.fan, device);
+  info->fanSpeedPercent = askOr(~0u, nvml.fan, device);
   info->powerMilliwatts = ask(nvml.power, device);
   info->powerLimitMilliwatts = ask(nvml.powerLimit, device);
   unsigned long long reasons = 0;
