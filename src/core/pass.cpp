@@ -128,11 +128,13 @@ void Pass::run() {
       --queue->pins;
     }
   }
-  // How far the work goes that this pass delivers: the calls are looked at
-  // later, so that what the client hears of a call comes before its work.
+  // How far the work goes that this pass delivers: the calls of all threads are
+  // looked at later, so that what the client hears of a call comes before its work.
+  for (ThreadQueue* queue = client_.queues; queue != nullptr; queue = queue->next) {
+    queue->mark = queue->records.end();
+  }
   for (ThreadQueue* queue = client_.queues; queue != nullptr; queue = queue->next) {
     queue->marked = queue->ofDevice.load(std::memory_order_acquire);
-    if (queue->marked) queue->mark = queue->records.end();
   }
   staging_ = client_.perThreadBuffers.load(std::memory_order_relaxed) && client_.buffers.load() != nullptr;
   if (staging_) stageDeviceWork();
@@ -146,13 +148,22 @@ void Pass::run() {
   removeFinished();
 }
 
-// Records of work are made by the threads of the device; those of each
-// launching thread go to its buffer, behind its calls.
+// Records of work are made by the threads of the device, among them those that
+// call and wait; those of each launching thread go to its buffer, behind its calls.
 void Pass::stageDeviceWork() {
+  for (ThreadQueue* queue = client_.queues; queue != nullptr; queue = queue->next) {
+    queue->stagedWork.insert(queue->stagedWork.end(), queue->heldWork.begin(), queue->heldWork.end());
+    queue->heldWork.clear();
+  }
   ThreadQueue* last = nullptr;
   for (ThreadQueue* queue = client_.queues; queue != nullptr; queue = queue->next) {
     if (!queue->marked) continue;
-    while (!queue->records.reached(queue->mark)) {
+    // The queue's own calls go on to here; the launches of others' work that
+    // stands behind the mark may not be known yet: it waits for the next pass.
+    const RecordQueue::Mark end = queue->records.end();
+    bool behind = false;
+    while (!queue->records.reached(end)) {
+      behind = behind || queue->records.reached(queue->mark);
       const Record record = oldest(*queue);
       if (record.data == nullptr) break;
       ThreadQueue* to = queue;
@@ -165,7 +176,8 @@ void Pass::stageDeviceWork() {
         if (last != nullptr) to = last;
       }
       const auto* bytes = static_cast<const unsigned char*>(record.data);
-      to->staged.insert(to->staged.end(), bytes, bytes + newestSize(record.kind));
+      auto& list = record.owner == 0 ? to->staged : behind ? to->heldWork : to->stagedWork;
+      list.insert(list.end(), bytes, bytes + newestSize(record.kind));
       queue->records.pop(record.size);
     }
   }
@@ -197,7 +209,7 @@ bool Pass::deliverLocators() {
     // Work of other threads may name them in a buffer that is handed over earlier.
     bool others = false;
     for (ThreadQueue* other = client_.queues; other != nullptr; other = other->next)
-      others = others || (other != queue && !other->staged.empty());
+      others = others || (other != queue && !(other->staged.empty() && other->stagedWork.empty()));
     if (others && !complete(bufferOf(*queue))) return false;
     --queue->pins;
   }
@@ -212,19 +224,23 @@ bool Pass::runOver(bool ofDevice) {
   for (ThreadQueue* queue = client_.queues; queue != nullptr; queue = queue->next) {
     if (queue->marked != ofDevice) continue;
     ++queue->pins;
-    if (!drain(*queue) || !drainStaged(*queue) || !completeIfDue(*queue)) return false;
+    if (!drain(*queue) || !drainStaged(*queue, &ThreadQueue::staged) ||
+        !drainStaged(*queue, &ThreadQueue::stagedWork) || !completeIfDue(*queue)) {
+      return false;
+    }
     --queue->pins;
   }
   return true;
 }
 
 bool Pass::completeIfDue(ThreadQueue& queue) {
-  const bool over = queue.threadGone() && queue.records.peek() == nullptr;
+  const bool over = queue.threadGone() && queue.records.peek() == nullptr && queue.heldWork.empty();
   return (!everything_ && !over) || complete(queue.open);
 }
 
 bool Pass::drain(ThreadQueue& queue) {
   client_.dropped += queue.lost.exchange(0, std::memory_order_relaxed);
+  if (staging_ && queue.marked) return true;  // all of it is staged
   const RecordQueue::Mark mark = queue.marked ? queue.mark : queue.records.end();
   while (!queue.records.reached(mark)) {
     const Record record = oldest(queue);
@@ -244,9 +260,9 @@ bool Pass::drain(ThreadQueue& queue) {
   return true;
 }
 
-bool Pass::drainStaged(ThreadQueue& queue) {
-  if (queue.staged.empty()) return true;
-  const std::vector<unsigned char> staged = std::exchange(queue.staged, {});
+bool Pass::drainStaged(ThreadQueue& queue, std::vector<unsigned char> ThreadQueue::* list) {
+  if ((queue.*list).empty()) return true;
+  const std::vector<unsigned char> staged = std::exchange(queue.*list, {});
   for (size_t at = 0; at < staged.size();) {
     const void* record = staged.data() + at;
     const uint32_t kind = kindOf(record);
@@ -340,8 +356,8 @@ void Pass::removeFinished() {
   ThreadQueue* last = nullptr;
   for (ThreadQueue** link = &client_.queues; *link != nullptr;) {
     ThreadQueue* queue = *link;
-    if (queue->pins == 0 && queue->open.data == nullptr && queue->staged.empty() && queue->threadGone() &&
-        queue->records.peek() == nullptr) {
+    if (queue->pins == 0 && queue->open.data == nullptr && queue->staged.empty() && queue->stagedWork.empty() &&
+        queue->heldWork.empty() && queue->threadGone() && queue->records.peek() == nullptr) {
       client_.dropped += queue->lost.exchange(0, std::memory_order_relaxed);
       *link = queue->next;
       client_.queueOfThread.erase(queue->thread);

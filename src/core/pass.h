@@ -5,6 +5,7 @@
 #define SONDE_CORE_PASS_H_
 
 #include <mutex>
+#include <vector>
 
 #include "core/client.h"
 
@@ -46,7 +47,7 @@ class Pass {
   bool deliverLocators();
   bool runOver(bool ofDevice);
   bool drain(ThreadQueue& queue);
-  bool drainStaged(ThreadQueue& queue);
+  bool drainStaged(ThreadQueue& queue, std::vector<unsigned char> ThreadQueue::* list);
   bool completeIfDue(ThreadQueue& queue);
   enum class Put { kDone, kRetry, kRefused, kWaiting, kEnded };
   Put put(ThreadQueue& queue, const void* record, uint32_t kind);

@@ -57,21 +57,26 @@ class RecordQueue {
       readPosition_ = 0;
     }
   }
-  void pop(uint32_t bytes) noexcept { readPosition_ += bytes; }
-
-  // A place in the queue: everything committed before `end` was called lies
-  // before it.
-  struct Mark {
-    const void* chunk;
-    uint32_t position;
-  };
-  Mark end() noexcept {
-    if (peek() == nullptr) return {head_, readPosition_};
-    Chunk* chunk = head_;
-    while (Chunk* next = chunk->next.load(std::memory_order_acquire)) chunk = next;
-    return {chunk, chunk->committed.load(std::memory_order_acquire)};
+  void pop(uint32_t bytes) noexcept {
+    readPosition_ += bytes;
+    popped_ += bytes;
   }
-  bool reached(const Mark& mark) const noexcept { return head_ == mark.chunk && readPosition_ >= mark.position; }
+
+  // A place in the queue, in bytes since its beginning: everything committed
+  // before `end` was called lies before it.
+  using Mark = uint64_t;
+  Mark end() noexcept {
+    if (peek() == nullptr) return popped_;
+    Mark place = popped_ - readPosition_;
+    for (Chunk* chunk = head_; chunk != nullptr;) {
+      // Once there is a next one, nothing is added to this one.
+      Chunk* next = chunk->next.load(std::memory_order_acquire);
+      place += chunk->committed.load(std::memory_order_acquire);
+      chunk = next;
+    }
+    return place;
+  }
+  bool reached(Mark mark) const noexcept { return popped_ >= mark; }
 
   // Chunks in use or kept for reuse; for memory limits and tests.
   uint32_t chunks() const noexcept { return chunks_.load(std::memory_order_relaxed); }
@@ -140,6 +145,7 @@ class RecordQueue {
   // Reader's.
   alignas(64) Chunk* head_ = nullptr;
   uint32_t readPosition_ = 0;
+  uint64_t popped_ = 0;
 };
 
 }  // namespace sonde::core

@@ -43,10 +43,12 @@ inline constexpr uint32_t kOwnerTag = 0x7fff0001;
 // (which writes) and the client (which reads); the last one out frees it.
 struct ThreadQueue {
   RecordQueue records;
-  uint64_t thread = 0;                // ThreadState::serial
-  OpenBuffer open;                    // reader's: with per-thread buffers
-  std::vector<unsigned char> staged;  // reader's: records of work that this thread launched, for the pass under way
-  RecordQueue::Mark mark{};           // reader's: with `marked`, where the pass under way ends
+  uint64_t thread = 0;  // ThreadState::serial
+  OpenBuffer open;      // reader's: with per-thread buffers
+  // Reader's, for the pass under way: records from this queue, and those of work
+  // that this thread launched and another one made; and what comes with the next.
+  std::vector<unsigned char> staged, stagedWork, heldWork;
+  RecordQueue::Mark mark{};           // reader's: where others' work ends for the pass under way
   bool marked = false;                // reader's
   ThreadQueue* next = nullptr;        // reader's: the client's list
   uint32_t pins = 0;                  // reader's: deliveries that will come back to it

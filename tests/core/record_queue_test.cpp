@@ -71,6 +71,37 @@ TEST(RecordQueue, MarkEndsWhatWasThere) {
   EXPECT_EQ(3u, front(queue));
 }
 
+// Also when the reader has gone on to a later chunk since.
+TEST(RecordQueue, AMarkStaysReached) {
+  RecordQueue queue;
+  uint64_t written = 0;
+  const RecordQueue::Mark beginning = queue.end();
+  EXPECT_TRUE(queue.reached(beginning));
+  for (int round = 0; round < 3; ++round) {
+    const RecordQueue::Mark empty = queue.end();
+    put(queue, ++written);
+    const RecordQueue::Mark one = queue.end();
+    for (int i = 0; i < 5000; ++i) put(queue, ++written);  // more than a chunk
+    const RecordQueue::Mark all = queue.end();
+    EXPECT_TRUE(queue.reached(empty));
+    EXPECT_FALSE(queue.reached(one));
+    ASSERT_NE(nullptr, queue.peek());
+    queue.pop(24);
+    EXPECT_TRUE(queue.reached(one));
+    for (int i = 0; i < 5000; ++i) {
+      ASSERT_FALSE(queue.reached(all)) << i;
+      ASSERT_NE(nullptr, queue.peek());
+      queue.pop(24);
+    }
+    EXPECT_TRUE(queue.reached(empty));
+    EXPECT_TRUE(queue.reached(one));
+    EXPECT_TRUE(queue.reached(all));
+    EXPECT_EQ(nullptr, queue.peek());
+    EXPECT_TRUE(queue.reached(all));
+  }
+  EXPECT_TRUE(queue.reached(beginning));
+}
+
 TEST(RecordQueue, OneWriterOneReader) {
   RecordQueue queue;
   constexpr uint64_t kCount = 300000;

@@ -514,8 +514,8 @@ TEST_F(GpuRecords, ModulesContextsAndTheCompiler) {
   CUDA(cudaFree(out));
 }
 
-// Where buffers are too small to hold both, the id comes in an earlier one. (The
-// work of threads that have ended too.)
+// Where buffers are too small to hold both, the id comes in an earlier one: of
+// threads that have ended, too, and while threads that wait do each other's work.
 TEST_F(GpuRecords, TheExternalIdComesInNoLaterBufferThanTheWork) {
   collector_.bufferSize = 300;  // one kernel
   enable(
@@ -526,12 +526,18 @@ TEST_F(GpuRecords, TheExternalIdComesInNoLaterBufferThanTheWork) {
   for (uint64_t t = 0; t < 3; ++t) {
     threads.emplace_back([&, t] {
       EXPECT_EQ(CUPTI_SUCCESS, cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, t + 1));
-      for (int i = 0; i < 100; ++i) {
-        EXPECT_EQ(cudaSuccess, launch(out, 1, 64, 0));
-        if (i % 30 == 0) {
+      cudaStream_t stream = nullptr;
+      EXPECT_EQ(cudaSuccess, cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+      for (int i = 0; i < 1000; ++i) {
+        EXPECT_EQ(cudaSuccess, launch(out, 1, 64, 0, stream));
+        if (i % 3 == 0) {
+          EXPECT_EQ(cudaSuccess, cudaStreamSynchronize(stream));
+        }
+        if (i % 10 == 0) {
           EXPECT_EQ(CUPTI_SUCCESS, cuptiActivityFlushAll(0));
         }
       }
+      EXPECT_EQ(cudaSuccess, cudaStreamDestroy(stream));
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -546,9 +552,9 @@ TEST_F(GpuRecords, TheExternalIdComesInNoLaterBufferThanTheWork) {
       late += 1 - known.count(record.as<CUpti_ActivityKernel10>().correlationId);
     }
   }
-  EXPECT_EQ(300u, kernels);
+  EXPECT_EQ(3000u, kernels);
   EXPECT_EQ(0u, late);
-  EXPECT_GE(collector_.recordsPerBuffer().size(), 300u) << "too large for this test";
+  EXPECT_GE(collector_.recordsPerBuffer().size(), 3000u) << "too large for this test";
   CUDA(cudaFree(out));
 }
 
