@@ -47,7 +47,7 @@ typedef struct SondeApiCall {
   uint32_t domain;          /* SondeDomain */
   uint32_t cbid;            /* CUpti_driver_api_trace_cbid / _runtime_ */
   uint32_t correlationId;   /* of the outermost call; never 0 */
-  uint32_t nested;          /* 1: a driver call made by a runtime call, or a runtime call that began unseen (no params) */
+  uint32_t nested;          /* 1: a driver call made by a runtime call; or a runtime call begun unseen (no params) */
   uint32_t contextUid;      /* 0: no context */
   SondeHandle context;      /* current context of the thread, or NULL */
   const char* functionName; /* "cuLaunchKernel", without version suffix rules: as the name tables have it */
