@@ -126,10 +126,14 @@ void fill(Side& side, unsigned lines, unsigned depth, unsigned k, MatrixType typ
 
 }  // namespace
 
-void multiplyMatrices(const MatrixJob* jobPointer, const void* a, const void* b, const void* c, void* d) {
-  const MatrixJob& job = *jobPointer;
+void multiplyMatrices(const MatrixJob* job, const void* a, const void* b, const void* c, void* d) {
+  const Plan& plan = planOf(*job);
+  if (plan.tile && plan.tile->multiply(*job, a, b, c, d)) return;
+  multiplyElements(*job, a, b, c, d);
+}
+
+void multiplyElements(const MatrixJob& job, const void* a, const void* b, const void* c, void* d) {
   const Plan& plan = planOf(job);
-  if (plan.tile && plan.tile->multiply(job, a, b, c, d)) return;
   thread_local std::unique_ptr<Matrices> matrices;  // too large for the stack of a warp
   if (!matrices) matrices = std::make_unique<Matrices>();
   Matrices& x = *matrices;

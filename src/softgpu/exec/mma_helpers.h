@@ -14,6 +14,8 @@ namespace sonde::softgpu::exec {
 
 // mma, wmma.mma: "sonde_mma".
 void multiplyMatrices(const MatrixJob* job, const void* a, const void* b, const void* c, void* d);
+// The same, element by element: every form, slowly.
+void multiplyElements(const MatrixJob& job, const void* a, const void* b, const void* c, void* d);
 
 std::span<const jit::RuntimeSymbol> matrixHelpers();
 

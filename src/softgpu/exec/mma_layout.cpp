@@ -30,13 +30,13 @@ MatrixPlace matrixPlace(const MatrixJob& job, MatrixPart part, unsigned reg, uns
     return MatrixPlace{static_cast<uint16_t>(row), static_cast<uint16_t>(column)};
   };
   if (job.wmma) {
-    // Row-major, each lane a run of elements. Registers that the instruction
-    // has beyond what the matrix needs stay unused.
+    // Row-major; the elements of one number, of all lanes, are neighbours: registers of 32 bits are the matrix as it
+    // is. Registers that the instruction has beyond what the matrix needs stay unused.
     const unsigned rows = part == MatrixPart::b ? job.k : job.m;
     const unsigned columns = part == MatrixPart::a ? job.k : job.n;
     const unsigned perLane = rows * columns / 32, i = reg * per + index;
     if (i >= perLane) return {0, 0, false};
-    const unsigned element = lane * perLane + i;
+    const unsigned element = i * 32 + lane;
     return at(element / columns, element % columns);
   }
   if (job.m == 8 && job.k == 4 && job.a == MatrixType::f16) return quadPairPlace(job, part, lane, reg * per + index);

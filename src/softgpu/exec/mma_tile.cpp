@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/exec/mma_tile.h"
 
+#include <immintrin.h>
+
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -15,8 +17,8 @@ using Shape = TilePlan::Shape;
 // Plain loops over arrays, which the compiler makes vectors of: once for
 // AVX-512 and once for AVX2. Everything they call must be inlined into them.
 #define SONDE_INLINE inline __attribute__((always_inline))
-#define SONDE_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,prefer-vector-width=512")))
-#define SONDE_AVX2 __attribute__((target("avx2,fma")))
+#define SONDE_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,f16c,prefer-vector-width=512")))
+#define SONDE_AVX2 __attribute__((target("avx2,fma,f16c")))
 
 constexpr unsigned kSide = 32, kDepth = 32;
 
@@ -28,14 +30,29 @@ SONDE_INLINE T bits(auto value) {
   return out;
 }
 
+// 16-bit elements of a fragment, widened.
+SONDE_INLINE void halves(uint32_t* __restrict raw, const void* fragment, const uint16_t* __restrict at, unsigned count,
+                         bool dense) {
+  if (!dense) {
+    const auto* from = static_cast<const uint16_t*>(fragment);
+    for (unsigned i = 0; i < count; ++i) raw[i] = from[at[i]];
+    return;
+  }
+  const auto* from = static_cast<const uint32_t*>(fragment);
+  for (unsigned r = 0; r < count / 64; ++r)
+    for (unsigned l = 0; l < 32; ++l) {
+      raw[64 * r + l] = from[32 * r + l] & 0xffffu;
+      raw[64 * r + 32 + l] = from[32 * r + l] >> 16;
+    }
+}
+
 // Elements as f32, which holds each exactly. False: an infinity or NaN is among them.
 SONDE_INLINE bool decode(float* __restrict out, const void* fragment, const uint16_t* __restrict at, unsigned count,
-                         MatrixType type) {
+                         MatrixType type, bool dense) {
   uint32_t raw[kSide * kDepth];
   uint32_t special = 0;
   if (type == MatrixType::f16) {
-    const auto* from = static_cast<const uint16_t*>(fragment);
-    for (unsigned i = 0; i < count; ++i) raw[i] = from[at[i]];
+    halves(raw, fragment, at, count, dense);
     for (unsigned i = 0; i < count; ++i) {
       special |= (raw[i] & 0x7c00u) == 0x7c00u;
       const float magnitude = bits<float>((raw[i] & 0x7fffu) << 13) * 0x1p112f;
@@ -44,12 +61,15 @@ SONDE_INLINE bool decode(float* __restrict out, const void* fragment, const uint
     return special == 0;
   }
   if (type == MatrixType::bf16) {
-    const auto* from = static_cast<const uint16_t*>(fragment);
-    for (unsigned i = 0; i < count; ++i) raw[i] = static_cast<uint32_t>(from[at[i]]) << 16;
+    halves(raw, fragment, at, count, dense);
+    for (unsigned i = 0; i < count; ++i) raw[i] <<= 16;
   } else {
     const auto* from = static_cast<const uint32_t*>(fragment);
     const uint32_t mask = type == MatrixType::tf32 ? 0xffffe000u : 0xffffffffu;
-    for (unsigned i = 0; i < count; ++i) raw[i] = from[at[i]] & mask;
+    if (dense)
+      for (unsigned i = 0; i < count; ++i) raw[i] = from[i] & mask;
+    else
+      for (unsigned i = 0; i < count; ++i) raw[i] = from[at[i]] & mask;
   }
   for (unsigned i = 0; i < count; ++i) {
     special |= (raw[i] & 0x7f800000u) == 0x7f800000u;
@@ -118,9 +138,153 @@ SONDE_INLINE void exactProduct(const Shape& s, const float* __restrict a, const 
     for (unsigned j = 0; j < s.n; ++j) sum[j] = c[row * s.n + j];
     for (unsigned i = 0; i < s.k; ++i) {
       const float left = a[row * s.k + i];
-      for (unsigned j = 0; j < s.n; ++j) sum[j] += left * b[i * s.n + j];
+      for (unsigned j = 0; j < s.n; ++j) sum[j] = __builtin_fmaf(left, b[i * s.n + j], sum[j]);
     }
     for (unsigned j = 0; j < s.n; ++j) d[row * s.n + j] = sum[j];
+  }
+}
+
+// Are the sums of the products exact in f32, and addends and products of no finer unit than what one pass of the matrix
+// unit keeps? Then nothing is cut but the last sum.
+SONDE_INLINE bool productsAreExact(const Grain& a, const Grain& b, const float* __restrict c, unsigned count,
+                                   unsigned k) {
+  if (a.unit == 0 || b.unit == 0 || a.largest == 0 || b.largest == 0 || k > 16) return false;
+  const float unit = a.unit * b.unit;
+  if (!(unit > 0x1p-100f && unit < 0x1p60f && static_cast<float>(k) * a.largest * b.largest <= unit * 0x1p24f))
+    return false;
+  const int top =
+      static_cast<int>(bits<uint32_t>(a.largest) >> 23) + static_cast<int>(bits<uint32_t>(b.largest) >> 23) - 254;
+  if (top > 25 || top < -60) return false;
+  const float scale = bits<float>(static_cast<uint32_t>(127 + 25 - top) << 23);
+  const float limit = unit * 0x1p26f;  // a larger addend would cut products
+  uint32_t wrong = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    const float magnitude = bits<float>(bits<uint32_t>(c[i]) & 0x7fffffffu);
+    const float scaled = magnitude * scale;
+    wrong |= !(magnitude < limit) | (__builtin_truncf(scaled) != scaled) | (bits<uint32_t>(c[i]) == 0x80000000u);
+  }
+  return wrong == 0;
+}
+
+// d = a * b, and c added at last, cut to f32.
+SONDE_INLINE void addLast(const Shape& s, const float* __restrict a, const float* __restrict b,
+                          const float* __restrict c, float* __restrict d) {
+  for (unsigned row = 0; row < s.m; ++row) {
+    float sum[kSide];
+    for (unsigned j = 0; j < s.n; ++j) sum[j] = 0;
+    for (unsigned i = 0; i < s.k; ++i) {
+      const float left = a[row * s.k + i];
+      for (unsigned j = 0; j < s.n; ++j) sum[j] = __builtin_fmaf(left, b[i * s.n + j], sum[j]);
+    }
+    for (unsigned j = 0; j < s.n; ++j) {
+      const float addend = c[row * s.n + j], all = addend + sum[j], part = all - addend;
+      const float error = (addend - (all - part)) + (sum[j] - part);
+      // Rounded away from zero: one back.
+      const bool away = error != 0 && ((bits<uint32_t>(error) ^ bits<uint32_t>(all)) >> 31) != 0;
+      d[row * s.n + j] = bits<float>(bits<uint32_t>(all) - (away ? 1u : 0u));
+    }
+  }
+}
+
+// Exponents of f32, and their range; false: subnormals are among the numbers.
+struct Range {
+  int32_t low = 1000, high = kZeroExponent;
+};
+SONDE_INLINE bool smallExponents(int32_t* __restrict out, const float* __restrict v, unsigned count, Range& range) {
+  int32_t low = 1000, high = kZeroExponent;
+  uint32_t subnormal = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    const uint32_t magnitude = bits<uint32_t>(v[i]) & 0x7fffffffu;
+    const auto e = static_cast<int32_t>(magnitude >> 23) - 127;
+    subnormal |= (magnitude != 0) & (magnitude < 0x800000u);
+    out[i] = magnitude == 0 ? kZeroExponent : e;
+    const int32_t lower = magnitude == 0 ? 1000 : e;
+    low = lower < low ? lower : low;
+    high = out[i] > high ? out[i] : high;
+  }
+  range = {low, high};
+  return subnormal == 0;
+}
+
+// One pass of the matrix unit for each 16 of k (mma_number.cpp, unitPass), where f32 and 32-bit integers are enough:
+// products have at most 24 bits and are nowhere subnormal. False: they are not.
+SONDE_INLINE bool narrowProduct(const Shape& s, const float* __restrict a, const float* __restrict b,
+                                const float* __restrict c, float* __restrict d) {
+  int32_t ea[kSide * kDepth], eb[kSide * kDepth];
+  Range ra, rb;
+  if (!smallExponents(ea, a, s.m * s.k, ra) || !smallExponents(eb, b, s.k * s.n, rb)) return false;
+  if (ra.low + rb.low < -100 || ra.high + rb.high > 90) return false;
+  uint32_t bad = 0;
+  for (unsigned row = 0; row < s.m; ++row) {
+    float value[kSide];
+    for (unsigned j = 0; j < s.n; ++j) value[j] = c[row * s.n + j];
+    for (unsigned first = 0; first < s.k; first += 16) {
+      const unsigned end = s.k - first >= 16 ? first + 16 : s.k, middle = first + (end - first) / 2;
+      int32_t top[kSide];
+      for (unsigned j = 0; j < s.n; ++j) {
+        const uint32_t magnitude = bits<uint32_t>(value[j]) & 0x7fffffffu;
+        const auto e = static_cast<int32_t>(magnitude >> 23) - 127;
+        top[j] = magnitude == 0 ? kZeroExponent : e;
+        bad |= (magnitude != 0) & ((e < -100) | (e > 90));
+      }
+      for (unsigned i = first; i < end; ++i) {
+        const int32_t left = ea[row * s.k + i];
+        for (unsigned j = 0; j < s.n; ++j) {
+          const int32_t e = left + eb[i * s.n + j];
+          top[j] = e > top[j] ? e : top[j];
+        }
+      }
+      // Terms are below 2^27 units: eight of them fit into an integer of 32 bits.
+      float scale[kSide];
+      int32_t lower[kSide], upper[kSide];
+      for (unsigned j = 0; j < s.n; ++j) {
+        const int32_t e = top[j] < kZeroExponent / 2 ? 0 : top[j] - 25;
+        scale[j] = bits<float>(static_cast<uint32_t>(127 - e) << 23);
+        lower[j] = static_cast<int32_t>(value[j] * scale[j]);
+        upper[j] = 0;
+      }
+      for (unsigned i = first; i < middle; ++i) {
+        const float left = a[row * s.k + i];
+        for (unsigned j = 0; j < s.n; ++j) lower[j] += static_cast<int32_t>(left * b[i * s.n + j] * scale[j]);
+      }
+      for (unsigned i = middle; i < end; ++i) {
+        const float left = a[row * s.k + i];
+        for (unsigned j = 0; j < s.n; ++j) upper[j] += static_cast<int32_t>(left * b[i * s.n + j] * scale[j]);
+      }
+      for (unsigned j = 0; j < s.n; ++j) {
+        const double sum = static_cast<double>(lower[j]) + static_cast<double>(upper[j]);
+        const auto nearest = static_cast<float>(sum);
+        const double over = std::fabs(static_cast<double>(nearest)) - std::fabs(sum);
+        const float cut = bits<float>(bits<uint32_t>(nearest) - (over > 0 ? 1u : 0u));
+        const int32_t e = top[j] < kZeroExponent / 2 ? 0 : top[j] - 25;
+        value[j] = top[j] < kZeroExponent / 2 ? value[j] : cut * bits<float>(static_cast<uint32_t>(127 + e) << 23);
+      }
+    }
+    for (unsigned j = 0; j < s.n; ++j) d[row * s.n + j] = value[j];
+  }
+  return bad == 0;
+}
+
+// Into f16: the sum is that of matrixDot, rounded once. d is f32 that rounds to the same f16.
+SONDE_INLINE void halfProduct(const Shape& s, const float* __restrict a, const float* __restrict b,
+                              const float* __restrict c, float* __restrict d) {
+  double wide[kSide * kDepth];
+  for (unsigned i = 0; i < s.k * s.n; ++i) wide[i] = b[i];
+  for (unsigned row = 0; row < s.m; ++row) {
+    double sum[kSide];
+    for (unsigned j = 0; j < s.n; ++j) sum[j] = 0;
+    for (unsigned i = 0; i < s.k; ++i) {
+      const double left = a[row * s.k + i];
+      for (unsigned j = 0; j < s.n; ++j) sum[j] += left * wide[i * s.n + j];
+    }
+    for (unsigned j = 0; j < s.n; ++j) {
+      const double exact = c[row * s.n + j] + sum[j];
+      const auto nearest = static_cast<float>(exact);
+      const double back = nearest;
+      // To odd: what is between two f32 goes to the one whose last bit is set.
+      const uint32_t cut = bits<uint32_t>(nearest) - (std::fabs(back) > std::fabs(exact) ? 1u : 0u);
+      d[row * s.n + j] = bits<float>(back == exact ? bits<uint32_t>(nearest) : cut | 1u);
+    }
   }
 }
 
@@ -179,34 +343,65 @@ SONDE_INLINE void cutProduct(const Shape& s, const float* __restrict a, const fl
   }
 }
 
+SONDE_AVX2 void roundToHalf(const float* from, uint16_t* to, unsigned count) {
+  for (unsigned i = 0; i < count; i += 8)
+    _mm_store_si128(reinterpret_cast<__m128i*>(to + i),
+                    _mm256_cvtps_ph(_mm256_load_ps(from + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+
 SONDE_INLINE bool floats(const Shape& s, const void* fa, const void* fb, const void* fc, void* fd) {
   alignas(64) float a[kSide * kDepth], b[kSide * kDepth], c[kSide * kSide], d[kSide * kSide];
-  if (!decode(a, fa, s.a, s.m * s.k, s.type) || !decode(b, fb, s.b, s.k * s.n, s.type)) return false;
-  if (!decode(c, fc, s.c, s.m * s.n, s.halfAddend ? MatrixType::f16 : MatrixType::f32)) return false;
-  if (sumsAreExact(grainOf(a, s.m * s.k), grainOf(b, s.k * s.n), c, s.m * s.n, s.k))
+  if (!decode(a, fa, s.a, s.m * s.k, s.type, s.dense) || !decode(b, fb, s.b, s.k * s.n, s.type, s.dense)) return false;
+  if (!decode(c, fc, s.c, s.m * s.n, s.halfAddend ? MatrixType::f16 : MatrixType::f32, s.dense)) return false;
+  const Grain ga = grainOf(a, s.m * s.k), gb = grainOf(b, s.k * s.n);
+  if (sumsAreExact(ga, gb, c, s.m * s.n, s.k))
     exactProduct(s, a, b, c, d);
   else if (s.halfSum)
-    return false;
-  else
+    halfProduct(s, a, b, c, d);
+  else if (productsAreExact(ga, gb, c, s.m * s.n, s.k))
+    addLast(s, a, b, c, d);
+  else if (!narrowProduct(s, a, b, c, d))
     cutProduct(s, a, b, c, d);
   if (s.halfSum) {
-    for (unsigned i = 0; i < s.dCount; ++i)
-      static_cast<uint16_t*>(fd)[s.d[i]] = matrixHalf(static_cast<double>(d[s.dElement[i]]));
+    alignas(64) uint16_t half[kSide * kSide];
+    roundToHalf(d, half, s.m * s.n);
+    for (unsigned i = 0; i < s.dCount; ++i) static_cast<uint16_t*>(fd)[s.d[i]] = half[s.dElement[i]];
+  } else if (s.dense) {
+    std::memcpy(fd, d, s.m * s.n * sizeof(float));
   } else {
     for (unsigned i = 0; i < s.dCount; ++i) static_cast<uint32_t*>(fd)[s.d[i]] = bits<uint32_t>(d[s.dElement[i]]);
   }
   return true;
 }
 
+// 8-bit elements of a fragment, widened.
+SONDE_INLINE void bytes(int32_t* __restrict out, const void* fragment, const uint16_t* __restrict at, unsigned count,
+                        const Shape& s) {
+  if (s.dense) {
+    const auto* from = static_cast<const uint32_t*>(fragment);
+    for (unsigned r = 0; r < count / 128; ++r)
+      for (unsigned byte = 0; byte < 4; ++byte)
+        for (unsigned l = 0; l < 32; ++l) {
+          const uint32_t up = from[32 * r + l] << (24 - 8 * byte);
+          out[128 * r + 32 * byte + l] =
+              s.type == MatrixType::s8 ? static_cast<int32_t>(up) >> 24 : static_cast<int32_t>(up >> 24);
+        }
+  } else if (s.type == MatrixType::s8) {
+    for (unsigned i = 0; i < count; ++i) out[i] = static_cast<const int8_t*>(fragment)[at[i]];
+  } else {
+    for (unsigned i = 0; i < count; ++i) out[i] = static_cast<const uint8_t*>(fragment)[at[i]];
+  }
+}
+
 SONDE_INLINE void integers(const Shape& s, const void* fa, const void* fb, const void* fc, void* fd) {
   alignas(64) int32_t a[kSide * kDepth], b[kSide * kDepth], d[kSide * kSide];
-  if (s.type == MatrixType::s8) {
-    for (unsigned i = 0; i < s.m * s.k; ++i) a[i] = static_cast<const int8_t*>(fa)[s.a[i]];
-    for (unsigned i = 0; i < s.k * s.n; ++i) b[i] = static_cast<const int8_t*>(fb)[s.b[i]];
-  } else {
-    for (unsigned i = 0; i < s.m * s.k; ++i) a[i] = static_cast<const uint8_t*>(fa)[s.a[i]];
-    for (unsigned i = 0; i < s.k * s.n; ++i) b[i] = static_cast<const uint8_t*>(fb)[s.b[i]];
-  }
+  bytes(a, fa, s.a, s.m * s.k, s);
+  bytes(b, fb, s.b, s.k * s.n, s);
+  alignas(64) int32_t c[kSide * kSide];
+  if (s.dense)
+    std::memcpy(c, fc, s.m * s.n * sizeof c[0]);
+  else
+    for (unsigned i = 0; i < s.m * s.n; ++i) c[i] = static_cast<const int32_t*>(fc)[s.c[i]];
   for (unsigned row = 0; row < s.m; ++row) {
     int32_t sum[kSide];
     for (unsigned j = 0; j < s.n; ++j) sum[j] = 0;
@@ -215,11 +410,16 @@ SONDE_INLINE void integers(const Shape& s, const void* fa, const void* fb, const
       for (unsigned j = 0; j < s.n; ++j) sum[j] += left * b[i * s.n + j];
     }
     for (unsigned j = 0; j < s.n; ++j) {
-      const auto addend = static_cast<const int32_t*>(fc)[s.c[row * s.n + j]];
-      int64_t all = int64_t{addend} + sum[j];
-      if (s.satfinite) all = all > INT32_MAX ? INT32_MAX : all < INT32_MIN ? INT32_MIN : all;
-      d[row * s.n + j] = static_cast<int32_t>(all);
+      const int32_t addend = c[row * s.n + j];
+      const auto wrapped = static_cast<int32_t>(static_cast<uint32_t>(addend) + static_cast<uint32_t>(sum[j]));
+      // Both of one sign, and the result of the other: beyond the end.
+      const bool beyond = ((addend ^ wrapped) & (sum[j] ^ wrapped)) < 0;
+      d[row * s.n + j] = s.satfinite && beyond ? (addend < 0 ? INT32_MIN : INT32_MAX) : wrapped;
     }
+  }
+  if (s.dense) {
+    std::memcpy(fd, d, s.m * s.n * sizeof d[0]);
+    return;
   }
   for (unsigned i = 0; i < s.dCount; ++i) static_cast<int32_t*>(fd)[s.d[i]] = d[s.dElement[i]];
 }
@@ -227,14 +427,29 @@ SONDE_INLINE void integers(const Shape& s, const void* fa, const void* fb, const
 // A chain of fma along k for each element.
 SONDE_INLINE void doubles(const Shape& s, const void* fa, const void* fb, const void* fc, void* fd) {
   alignas(64) double a[kSide * kDepth], b[kSide * kDepth], d[kSide * kSide];
-  for (unsigned i = 0; i < s.m * s.k; ++i) a[i] = static_cast<const double*>(fa)[s.a[i]];
-  for (unsigned i = 0; i < s.k * s.n; ++i) b[i] = static_cast<const double*>(fb)[s.b[i]];
-  for (unsigned i = 0; i < s.m * s.n; ++i) d[i] = static_cast<const double*>(fc)[s.c[i]];
-  for (unsigned row = 0; row < s.m; ++row)
+  auto take = [&](double* out, const void* fragment, const uint16_t* at, unsigned count)
+                  __attribute__((always_inline)) {
+                    if (s.dense)
+                      std::memcpy(out, fragment, count * sizeof out[0]);
+                    else
+                      for (unsigned i = 0; i < count; ++i) out[i] = static_cast<const double*>(fragment)[at[i]];
+                  };
+  take(a, fa, s.a, s.m * s.k);
+  take(b, fb, s.b, s.k * s.n);
+  take(d, fc, s.c, s.m * s.n);
+  for (unsigned row = 0; row < s.m; ++row) {
+    double sum[kSide];
+    for (unsigned j = 0; j < s.n; ++j) sum[j] = d[row * s.n + j];
     for (unsigned i = 0; i < s.k; ++i) {
       const double left = a[row * s.k + i];
-      for (unsigned j = 0; j < s.n; ++j) d[row * s.n + j] = __builtin_fma(left, b[i * s.n + j], d[row * s.n + j]);
+      for (unsigned j = 0; j < s.n; ++j) sum[j] = __builtin_fma(left, b[i * s.n + j], sum[j]);
     }
+    for (unsigned j = 0; j < s.n; ++j) d[row * s.n + j] = sum[j];
+  }
+  if (s.dense) {
+    std::memcpy(fd, d, s.m * s.n * sizeof d[0]);
+    return;
+  }
   for (unsigned i = 0; i < s.dCount; ++i) static_cast<double*>(fd)[s.d[i]] = d[s.dElement[i]];
 }
 
@@ -279,7 +494,8 @@ using Tile = bool (*)(const Shape&, const void*, const void*, const void*, void*
 Tile best() {
   if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
     return tile512;
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? tile256 : nullptr;
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c") ? tile256
+                                                                                                           : nullptr;
 }
 Tile tile() {
   static const Tile chosen = best();
@@ -341,7 +557,8 @@ bool TilePlan::multiply(const MatrixJob& job, const void* a, const void* b, cons
                     static_cast<unsigned>(d_.size()),
                     job.satfinite != 0,
                     job.d == MatrixType::f16,
-                    job.c == MatrixType::f16};
+                    job.c == MatrixType::f16,
+                    job.wmma != 0};
   return tile()(shape, a, b, c, d);
 }
 

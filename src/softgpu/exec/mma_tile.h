@@ -35,6 +35,7 @@ class TilePlan {
     const uint16_t* dElement;       // row * n + column of each
     unsigned dCount;
     bool satfinite, halfSum, halfAddend;
+    bool dense;  // wmma: element i of lane l is number 32 i + l of the matrix, row by row
   };
 
  private:
