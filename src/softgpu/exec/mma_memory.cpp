@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Matrix instructions that touch memory, and movmatrix.
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -112,20 +116,145 @@ const FragmentPlan& fragmentPlan(const MatrixJob& job, MatrixPart part) {
 // The largest matrix: 8 x 8 doubles or 16 x 16 words are 1 KiB, 32 x 16 halves too.
 constexpr size_t kMatrixBytes = 32 * 32 * 4;
 
-template <class T>
-void gather(const FragmentPlan& plan, const std::byte* matrix, void* fragment) {
-  const T* from = reinterpret_cast<const T*>(matrix);
-  T* to = static_cast<T*>(fragment);
-  const uint16_t* at = plan.at.data();
-  for (size_t i = 0; i < plan.at.size(); ++i) to[i] = at[i] == FragmentPlan::kUnused ? T{0} : from[at[i]];
+// The lines of a matrix in memory, `step` apart, when the whole lies in the space of its first element; else null, and
+// line by line is the way to the fault.
+struct Lines {
+  uint8_t* first = nullptr;
+  uint64_t step = 0;
+  unsigned lines = 0, length = 0, bytes = 0;  // length in elements
+};
+
+SONDE_DEVICE_CODE Lines linesOf(WarpState* warp, const MatrixJob& job, MatrixPart part, uint64_t base, uint32_t space,
+                                uint32_t stride, unsigned bits, bool write) {
+  const unsigned rows = part == MatrixPart::b ? job.k : job.m, columns = part == MatrixPart::a ? job.k : job.n;
+  Lines l;
+  l.lines = job.columnA ? columns : rows;
+  l.length = job.columnA ? rows : columns;
+  l.bytes = l.length * bits / 8;
+  l.step = uint64_t{stride} * bits / 8;
+  if (space > 1) return l;
+  auto* first = static_cast<uint8_t*>(resolveLane(warp, space, base, bits / 8, 0, write));
+  const uint64_t span = (l.lines - 1) * l.step + l.bytes;
+  const uint64_t start = space == 1 ? warp->sharedBase : warp->windowBase;
+  const uint64_t size = space == 1 ? warp->totalSharedBytes : warp->windowSize;
+  const uint64_t at = reinterpret_cast<uint64_t>(first) - warp->deviceDelta - start;
+  if (at < size && span <= size - at) l.first = first;
+  return l;
 }
+
+template <unsigned Bytes>
+SONDE_DEVICE_CODE void copyLines(uint8_t* to, uint64_t toStep, const uint8_t* from, uint64_t fromStep, unsigned n) {
+  for (unsigned i = 0; i < n; ++i) __builtin_memcpy(to + i * toStep, from + i * fromStep, Bytes);
+}
+SONDE_DEVICE_CODE void copyLines(uint8_t* to, uint64_t toStep, const uint8_t* from, uint64_t fromStep, unsigned n,
+                                 unsigned bytes) {
+  switch (bytes) {
+    case 8: copyLines<8>(to, toStep, from, fromStep, n); return;
+    case 16: copyLines<16>(to, toStep, from, fromStep, n); return;
+    case 32: copyLines<32>(to, toStep, from, fromStep, n); return;
+    case 64: copyLines<64>(to, toStep, from, fromStep, n); return;
+    default:
+      for (unsigned i = 0; i < n; ++i) __builtin_memcpy(to + i * toStep, from + i * fromStep, bytes);
+  }
+}
+
+// to[i][line] = from[line][i]
 template <class T>
-void scatter(const FragmentPlan& plan, const void* fragment, std::byte* matrix) {
-  const T* from = static_cast<const T*>(fragment);
-  T* to = reinterpret_cast<T*>(matrix);
-  const uint16_t* at = plan.at.data();
-  for (size_t i = 0; i < plan.at.size(); ++i)
-    if (at[i] != FragmentPlan::kUnused) to[at[i]] = from[i];
+SONDE_DEVICE_CODE void transpose(const T* from, T* to, unsigned lines, unsigned length) {
+  for (unsigned line = 0; line < lines; ++line)
+    for (unsigned i = 0; i < length; ++i) to[i * lines + line] = from[line * length + i];
+}
+
+#if defined(__SSE2__)
+// Blocks of 8 x 8; sides are multiples of 8.
+template <>
+SONDE_DEVICE_CODE void transpose(const uint16_t* from, uint16_t* to, unsigned lines, unsigned length) {
+  for (unsigned line = 0; line < lines; line += 8)
+    for (unsigned i = 0; i < length; i += 8) {
+      __m128i r[8], s[8];
+      for (unsigned k = 0; k < 8; ++k)
+        r[k] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + (line + k) * length + i));
+      for (unsigned k = 0; k < 4; ++k) {
+        s[2 * k] = _mm_unpacklo_epi16(r[k], r[k + 4]);
+        s[2 * k + 1] = _mm_unpackhi_epi16(r[k], r[k + 4]);
+      }
+      for (unsigned k = 0; k < 4; ++k) {
+        r[2 * k] = _mm_unpacklo_epi16(s[k], s[k + 4]);
+        r[2 * k + 1] = _mm_unpackhi_epi16(s[k], s[k + 4]);
+      }
+      for (unsigned k = 0; k < 4; ++k) {
+        s[2 * k] = _mm_unpacklo_epi16(r[k], r[k + 4]);
+        s[2 * k + 1] = _mm_unpackhi_epi16(r[k], r[k + 4]);
+      }
+      for (unsigned k = 0; k < 8; ++k) _mm_storeu_si128(reinterpret_cast<__m128i*>(to + (i + k) * lines + line), s[k]);
+    }
+}
+// Blocks of 2 x 2.
+template <>
+SONDE_DEVICE_CODE void transpose(const uint64_t* from, uint64_t* to, unsigned lines, unsigned length) {
+  for (unsigned line = 0; line < lines; line += 2)
+    for (unsigned i = 0; i < length; i += 2) {
+      const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + line * length + i));
+      const __m128i y = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + (line + 1) * length + i));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i * lines + line), _mm_unpacklo_epi64(x, y));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + (i + 1) * lines + line), _mm_unpackhi_epi64(x, y));
+    }
+}
+// Blocks of 4 x 4.
+template <>
+SONDE_DEVICE_CODE void transpose(const uint32_t* from, uint32_t* to, unsigned lines, unsigned length) {
+  for (unsigned line = 0; line < lines; line += 4)
+    for (unsigned i = 0; i < length; i += 4) {
+      __m128i r[4], s[4];
+      for (unsigned k = 0; k < 4; ++k)
+        r[k] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + (line + k) * length + i));
+      s[0] = _mm_unpacklo_epi32(r[0], r[1]);
+      s[1] = _mm_unpackhi_epi32(r[0], r[1]);
+      s[2] = _mm_unpacklo_epi32(r[2], r[3]);
+      s[3] = _mm_unpackhi_epi32(r[2], r[3]);
+      const __m128i out[4] = {_mm_unpacklo_epi64(s[0], s[2]), _mm_unpackhi_epi64(s[0], s[2]),
+                              _mm_unpacklo_epi64(s[1], s[3]), _mm_unpackhi_epi64(s[1], s[3])};
+      for (unsigned k = 0; k < 4; ++k)
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(to + (i + k) * lines + line), out[k]);
+    }
+}
+#endif
+
+SONDE_DEVICE_CODE void transposeElements(const uint8_t* from, uint8_t* to, unsigned lines, unsigned length,
+                                         unsigned bits) {
+  switch (bits) {
+    case 8: transpose(from, to, lines, length); break;
+    case 16: transpose(reinterpret_cast<const uint16_t*>(from), reinterpret_cast<uint16_t*>(to), lines, length); break;
+    case 32: transpose(reinterpret_cast<const uint32_t*>(from), reinterpret_cast<uint32_t*>(to), lines, length); break;
+    default: transpose(reinterpret_cast<const uint64_t*>(from), reinterpret_cast<uint64_t*>(to), lines, length); break;
+  }
+}
+
+// Between a row-major matrix and a fragment: element i of lane l is number 32 i + l (matrixPlace), so that registers of
+// 32 bits and more are the matrix itself, and in others `32 / bits` runs of 32 elements share a register.
+SONDE_DEVICE_CODE void pack(const uint8_t* matrix, void* fragment, unsigned count, unsigned bits) {
+  auto* out = static_cast<uint32_t*>(fragment);
+  if (bits == 16) {
+    const auto* from = reinterpret_cast<const uint16_t*>(matrix);
+    for (unsigned r = 0; r < count / 64; ++r)
+      for (unsigned l = 0; l < kLanes; ++l)
+        out[kLanes * r + l] = from[64 * r + l] | static_cast<uint32_t>(from[64 * r + 32 + l]) << 16;
+    return;
+  }
+  for (unsigned r = 0; r < count / 128; ++r)
+    for (unsigned l = 0; l < kLanes; ++l)
+      out[kLanes * r + l] = matrix[128 * r + l] | static_cast<uint32_t>(matrix[128 * r + 32 + l]) << 8 |
+                            static_cast<uint32_t>(matrix[128 * r + 64 + l]) << 16 |
+                            static_cast<uint32_t>(matrix[128 * r + 96 + l]) << 24;
+}
+SONDE_DEVICE_CODE void unpack(const void* fragment, uint8_t* matrix, unsigned count) {
+  const auto* in = static_cast<const uint32_t*>(fragment);
+  auto* to = reinterpret_cast<uint16_t*>(matrix);
+  for (unsigned r = 0; r < count / 64; ++r)
+    for (unsigned l = 0; l < kLanes; ++l) {
+      to[64 * r + l] = static_cast<uint16_t>(in[kLanes * r + l]);
+      to[64 * r + 32 + l] = static_cast<uint16_t>(in[kLanes * r + l] >> 16);
+    }
 }
 
 // Of elements with fewer than 8 bits.
@@ -145,24 +274,30 @@ SONDE_DEVICE_CODE void loadFragment(WarpState* warp, const MatrixJob* job, uint3
                                     const uint64_t* addresses, uint32_t space, uint32_t stride, void* out) {
   const auto part = static_cast<MatrixPart>(partNumber);
   const unsigned bits = bitsOf(job->a);
-  const FragmentPlan& plan = fragmentPlan(*job, part);
   if (bits < 8) {
+    const FragmentPlan& plan = fragmentPlan(*job, part);
     uint8_t* lines[256] = {};
     forEachLine(warp, *job, part, addresses[0], space, stride, bits, false,
                 [&](uint8_t* bytes, unsigned line) { lines[line] = bytes; });
     loadSmall(plan, lines, bits, static_cast<uint32_t*>(out));
     return;
   }
-  alignas(64) std::byte matrix[kMatrixBytes];
-  const size_t bytes = plan.length * bits / 8;
-  forEachLine(warp, *job, part, addresses[0], space, stride, bits, false,
-              [&](uint8_t* from, unsigned line) { std::memcpy(matrix + line * bytes, from, bytes); });
-  switch (bits) {
-    case 8: gather<uint8_t>(plan, matrix, out); break;
-    case 16: gather<uint16_t>(plan, matrix, out); break;
-    case 32: gather<uint32_t>(plan, matrix, out); break;
-    default: gather<uint64_t>(plan, matrix, out); break;
-  }
+  alignas(64) uint8_t lined[kMatrixBytes], rowMajor[kMatrixBytes];
+  const Lines l = linesOf(warp, *job, part, addresses[0], space, stride, bits, false);
+  const unsigned count = l.lines * l.length, used = count * bits / 8;
+  // The steps that there are none of are left out.
+  auto* fragment = static_cast<uint8_t*>(out);
+  uint8_t* const matrix = bits >= 32 ? fragment : rowMajor;
+  uint8_t* const first = job->columnA ? lined : matrix;
+  if (l.first)
+    copyLines(first, l.bytes, l.first, l.step, l.lines, l.bytes);
+  else
+    forEachLine(warp, *job, part, addresses[0], space, stride, bits, false,
+                [&](uint8_t* from, unsigned line) { std::memcpy(first + line * l.bytes, from, l.bytes); });
+  if (job->columnA) transposeElements(lined, matrix, l.lines, l.length, bits);
+  if (bits < 32) pack(matrix, out, count, bits);
+  const unsigned all = job->registersA * kLanes * (bits == 64 ? 8 : 4);
+  if (all > used) std::memset(fragment + used, 0, all - used);
 }
 
 // Results have 16 bits or more.
@@ -170,16 +305,22 @@ SONDE_DEVICE_CODE void storeFragment(WarpState* warp, const MatrixJob* job, uint
                                      const uint64_t* addresses, uint32_t space, uint32_t stride, const void* in) {
   const auto part = static_cast<MatrixPart>(partNumber);
   const unsigned bits = bitsOf(job->a);
-  const FragmentPlan& plan = fragmentPlan(*job, part);
-  alignas(64) std::byte matrix[kMatrixBytes];
-  const size_t bytes = plan.length * bits / 8;
-  switch (bits) {
-    case 16: scatter<uint16_t>(plan, in, matrix); break;
-    case 32: scatter<uint32_t>(plan, in, matrix); break;
-    default: scatter<uint64_t>(plan, in, matrix); break;
+  alignas(64) uint8_t lined[kMatrixBytes], rowMajor[kMatrixBytes];
+  const Lines l = linesOf(warp, *job, part, addresses[0], space, stride, bits, true);
+  const uint8_t* matrix = static_cast<const uint8_t*>(in);
+  if (bits < 32) {
+    unpack(in, rowMajor, l.lines * l.length);
+    matrix = rowMajor;
   }
-  forEachLine(warp, *job, part, addresses[0], space, stride, bits, true,
-              [&](uint8_t* to, unsigned line) { std::memcpy(to, matrix + line * bytes, bytes); });
+  if (job->columnA) {
+    transposeElements(matrix, lined, l.length, l.lines, bits);
+    matrix = lined;
+  }
+  if (l.first)
+    copyLines(l.first, l.step, matrix, l.bytes, l.lines, l.bytes);
+  else
+    forEachLine(warp, *job, part, addresses[0], space, stride, bits, true,
+                [&](uint8_t* to, unsigned line) { std::memcpy(to, matrix + line * l.bytes, l.bytes); });
 }
 
 }  // namespace

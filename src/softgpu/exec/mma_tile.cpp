@@ -130,17 +130,28 @@ SONDE_INLINE bool sumsAreExact(const Grain& a, const Grain& b, const float* __re
   return wrong == 0;
 }
 
-// d = a * b + c, all in f32.
-SONDE_INLINE void exactProduct(const Shape& s, const float* __restrict a, const float* __restrict b,
-                               const float* __restrict c, float* __restrict d) {
-  for (unsigned row = 0; row < s.m; ++row) {
-    float sum[kSide];
-    for (unsigned j = 0; j < s.n; ++j) sum[j] = c[row * s.n + j];
-    for (unsigned i = 0; i < s.k; ++i) {
-      const float left = a[row * s.k + i];
-      for (unsigned j = 0; j < s.n; ++j) sum[j] = __builtin_fmaf(left, b[i * s.n + j], sum[j]);
-    }
-    for (unsigned j = 0; j < s.n; ++j) d[row * s.n + j] = sum[j];
+// d = a * b + c as chains of fma along k; four rows at a time, so that the chains overlap. c may be null: zeros.
+template <class T>
+SONDE_INLINE void chains(const Shape& s, const T* __restrict a, const T* __restrict b, const T* __restrict c,
+                         T* __restrict d) {
+  constexpr unsigned kRows = 4;  // every m is a multiple of it
+  for (unsigned row = 0; row < s.m; row += kRows) {
+    T sum[kRows][kSide];
+    for (unsigned r = 0; r < kRows; ++r)
+      for (unsigned j = 0; j < s.n; ++j) sum[r][j] = c ? c[(row + r) * s.n + j] : T{0};
+#pragma GCC unroll 16
+    for (unsigned i = 0; i < s.k; ++i)
+      for (unsigned r = 0; r < kRows; ++r) {
+        const T left = a[(row + r) * s.k + i];
+        for (unsigned j = 0; j < s.n; ++j) {
+          if constexpr (sizeof(T) == sizeof(float))
+            sum[r][j] = __builtin_fmaf(left, b[i * s.n + j], sum[r][j]);
+          else
+            sum[r][j] = __builtin_fma(left, b[i * s.n + j], sum[r][j]);
+        }
+      }
+    for (unsigned r = 0; r < kRows; ++r)
+      for (unsigned j = 0; j < s.n; ++j) d[(row + r) * s.n + j] = sum[r][j];
   }
 }
 
@@ -169,20 +180,13 @@ SONDE_INLINE bool productsAreExact(const Grain& a, const Grain& b, const float* 
 // d = a * b, and c added at last, cut to f32.
 SONDE_INLINE void addLast(const Shape& s, const float* __restrict a, const float* __restrict b,
                           const float* __restrict c, float* __restrict d) {
-  for (unsigned row = 0; row < s.m; ++row) {
-    float sum[kSide];
-    for (unsigned j = 0; j < s.n; ++j) sum[j] = 0;
-    for (unsigned i = 0; i < s.k; ++i) {
-      const float left = a[row * s.k + i];
-      for (unsigned j = 0; j < s.n; ++j) sum[j] = __builtin_fmaf(left, b[i * s.n + j], sum[j]);
-    }
-    for (unsigned j = 0; j < s.n; ++j) {
-      const float addend = c[row * s.n + j], all = addend + sum[j], part = all - addend;
-      const float error = (addend - (all - part)) + (sum[j] - part);
-      // Rounded away from zero: one back.
-      const bool away = error != 0 && ((bits<uint32_t>(error) ^ bits<uint32_t>(all)) >> 31) != 0;
-      d[row * s.n + j] = bits<float>(bits<uint32_t>(all) - (away ? 1u : 0u));
-    }
+  chains<float>(s, a, b, nullptr, d);
+  for (unsigned i = 0; i < s.m * s.n; ++i) {
+    const float addend = c[i], product = d[i], all = addend + product, part = all - addend;
+    const float error = (addend - (all - part)) + (product - part);
+    // Rounded away from zero: one back.
+    const bool away = error != 0 && ((bits<uint32_t>(error) ^ bits<uint32_t>(all)) >> 31) != 0;
+    d[i] = bits<float>(bits<uint32_t>(all) - (away ? 1u : 0u));
   }
 }
 
@@ -355,7 +359,7 @@ SONDE_INLINE bool floats(const Shape& s, const void* fa, const void* fb, const v
   if (!decode(c, fc, s.c, s.m * s.n, s.halfAddend ? MatrixType::f16 : MatrixType::f32, s.dense)) return false;
   const Grain ga = grainOf(a, s.m * s.k), gb = grainOf(b, s.k * s.n);
   if (sumsAreExact(ga, gb, c, s.m * s.n, s.k))
-    exactProduct(s, a, b, c, d);
+    chains(s, a, b, c, d);
   else if (s.halfSum)
     halfProduct(s, a, b, c, d);
   else if (productsAreExact(ga, gb, c, s.m * s.n, s.k))
@@ -426,7 +430,7 @@ SONDE_INLINE void integers(const Shape& s, const void* fa, const void* fb, const
 
 // A chain of fma along k for each element.
 SONDE_INLINE void doubles(const Shape& s, const void* fa, const void* fb, const void* fc, void* fd) {
-  alignas(64) double a[kSide * kDepth], b[kSide * kDepth], d[kSide * kSide];
+  alignas(64) double a[kSide * kDepth], b[kSide * kDepth], c[kSide * kSide], d[kSide * kSide];
   auto take = [&](double* out, const void* fragment, const uint16_t* at, unsigned count)
                   __attribute__((always_inline)) {
                     if (s.dense)
@@ -436,16 +440,8 @@ SONDE_INLINE void doubles(const Shape& s, const void* fa, const void* fb, const 
                   };
   take(a, fa, s.a, s.m * s.k);
   take(b, fb, s.b, s.k * s.n);
-  take(d, fc, s.c, s.m * s.n);
-  for (unsigned row = 0; row < s.m; ++row) {
-    double sum[kSide];
-    for (unsigned j = 0; j < s.n; ++j) sum[j] = d[row * s.n + j];
-    for (unsigned i = 0; i < s.k; ++i) {
-      const double left = a[row * s.k + i];
-      for (unsigned j = 0; j < s.n; ++j) sum[j] = __builtin_fma(left, b[i * s.n + j], sum[j]);
-    }
-    for (unsigned j = 0; j < s.n; ++j) d[row * s.n + j] = sum[j];
-  }
+  take(c, fc, s.c, s.m * s.n);
+  chains(s, a, b, c, d);
   if (s.dense) {
     std::memcpy(fd, d, s.m * s.n * sizeof d[0]);
     return;

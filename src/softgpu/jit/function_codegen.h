@@ -176,6 +176,7 @@ class FunctionCodegen final : public EmitContext {
   // matrix instructions (matrix.cpp)
   bool emitMatrix(const ptx::Instruction& in);
   void emitMma(const ptx::Instruction& in);
+  void multiplyDoubles(const ptx::Operand& d, const ptx::Operand& a, const ptx::Operand& right, const ptx::Operand& c);
   void emitMatrixRows(const ptx::Instruction& in);
   void emitWmmaMemory(const ptx::Instruction& in);
   llvm::Value* fragmentBuffer(unsigned which);  // room for a matrix operand's registers

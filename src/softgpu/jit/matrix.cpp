@@ -149,6 +149,10 @@ void FunctionCodegen::emitMma(const Instruction& in) {
   job.registersA = static_cast<uint8_t>(registerCount(a));
   job.registersB = static_cast<uint8_t>(registerCount(bOperand));
   job.registersC = static_cast<uint8_t>(registerCount(c));
+  if (wmma && job.a == MatrixType::f64 && job.m == 8 && job.n == 8 && job.k == 4 && job.registersC == 2) {
+    multiplyDoubles(d, a, bOperand, c);
+    return;
+  }
   Value* fragmentA = spillFragment(a, job.a, 0);
   Value* fragmentB = spillFragment(bOperand, job.b, 1);
   Value* fragmentC = spillFragment(c, job.c, 2);
@@ -157,6 +161,33 @@ void FunctionCodegen::emitMma(const Instruction& in) {
   b.CreateCall(k_.helper("sonde_mma", b.getVoidTy(), {p, p, p, p, p}),
                {matrixJob(job), fragmentA, fragmentB, fragmentC, result});
   storeFragment(d, job.d, result);
+}
+
+// wmma.m8n8k4 on f64: the registers are the matrices row by row (matrixPlace), and a row of eight is one vector.
+void FunctionCodegen::multiplyDoubles(const Operand& d, const Operand& a, const Operand& right, const Operand& c) {
+  constexpr int kRows = 8, kColumns = 8, kDepth = 4;
+  const auto run = [](int first, int count) {
+    std::vector<int> indices(static_cast<size_t>(count));
+    for (int i = 0; i < count; ++i) indices[static_cast<size_t>(i)] = first + i;
+    return indices;
+  };
+  Value* left = source(registerAt(a, 0), ScalarType::f64);
+  Value* all = source(registerAt(right, 0), ScalarType::f64);
+  std::vector<Value*> rowsOfB, sums;
+  for (int k = 0; k < kDepth; ++k) rowsOfB.push_back(b.CreateShuffleVector(all, run(k * kColumns, kColumns)));
+  for (int row = 0; row < kRows; ++row) {
+    Value* addends = source(registerAt(c, static_cast<size_t>(row / 4)), ScalarType::f64);
+    Value* sum = b.CreateShuffleVector(addends, run(row % 4 * kColumns, kColumns));
+    for (int k = 0; k < kDepth; ++k) {
+      Value* one = b.CreateShuffleVector(left, std::vector<int>(kColumns, row * kDepth + k));
+      sum = b.CreateIntrinsic(llvm::Intrinsic::fma, {sum->getType()}, {one, rowsOfB[static_cast<size_t>(k)], sum});
+    }
+    sums.push_back(sum);
+  }
+  Value* results[2];
+  for (size_t r = 0; r < 2; ++r)
+    results[r] = concat(concat(sums[4 * r], sums[4 * r + 1]), concat(sums[4 * r + 2], sums[4 * r + 3]));
+  for (size_t r = 0; r < 2; ++r) store(registerAt(d, r), results[r], ScalarType::f64);
 }
 
 // ldmatrix d, [row addresses] and stmatrix [row addresses], d: lane 8j + i has the
