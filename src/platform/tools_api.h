@@ -331,7 +331,7 @@ typedef struct SondeClockInfo {
   uint32_t smClockMHz, memoryClockMHz, baseClockMHz, boostClockMHz;
   uint32_t pcieLinkGen, pcieLinkWidth;
   uint32_t throttleReasons; /* CUpti_EnvironmentClocksThrottleReason */
-  uint32_t temperatureC, fanSpeedPercent; /* 0xffffffff: it has no fan */
+  uint32_t temperatureC, fanSpeedPercent /* ~0: no fan */;
   uint32_t powerMilliwatts, powerLimitMilliwatts;
 } SondeClockInfo;
 
