@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 
@@ -59,6 +60,12 @@ std::string reportNames() {
   return text +
          "A name may carry :full, :base or :mangled, as in cuda_gpu_kern_sum:base; um_sum:rows=N shows N "
          "rows, 0 all.\n\n";
+}
+
+std::string seconds(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  return *end == 0 && end != text.c_str() && value >= 0 && value < 1e9 ? "" : "so many seconds, not " + text;
 }
 
 // The choices stand in the type's name; CLI11 would add them again.
@@ -234,7 +241,7 @@ struct CommandLine {
             "Count instruction by instruction: global_access, shared_access, branch, instruction_execution or all")
         ->group("Source level");
     r.add_option("-t,--timeout", run.timeout, "Stop the application after so many seconds")
-        ->check(CLI::Validator(CLI::NonNegativeNumber).description(""))
+        ->check(seconds)
         ->type_name("SECONDS");
     r.add_option("--profile-from-start", run.profileFromStart, "off: record only between cudaProfilerStart and Stop")
         ->check(oneOf({"on", "off"}))
@@ -347,7 +354,7 @@ void CommandLine::addSourceCommand() {
       ->capture_default_str();
   s.add_option("--cupti", run.cupti, "Use this libcupti instead of sonde's own")->type_name("PATH");
   s.add_option("-t,--timeout", run.timeout, "Stop the application after so many seconds")
-      ->check(CLI::Validator(CLI::NonNegativeNumber).description(""))
+      ->check(seconds)
       ->type_name("SECONDS");
   s.add_option("--profile-from-start", run.profileFromStart, "off: count only between cudaProfilerStart and Stop")
       ->check(oneOf({"on", "off"}))
@@ -418,7 +425,7 @@ int mainOrThrow(int argc, char** argv) {
   } catch (const CLI::Success& e) {  // --help, --version
     return line.app.exit(e);
   } catch (const CLI::ParseError& e) {
-    line.app.exit(e);
+    console.error(fmt::format("{} (--help says more)", e.what()));
     return kOwnFailure;
   }
   const auto ready = [&](const CommonSettings& s) {

@@ -89,6 +89,14 @@ TEST_F(Run, ExitStatusIsTheApplications) {
   EXPECT_EQ(sonde({"frobnicate"}).status, 125);
 }
 
+TEST_F(Run, AWrongValueIsNamed) {
+  const auto said = [&](const char* option, const char* value) { return sonde({"run", option, value, kApp}).err; };
+  EXPECT_EQ(said("--device", "foo"), "sonde: error: --device: foo not in {software,real,auto} (--help says more)\n");
+  EXPECT_EQ(said("-t", "-3"), "sonde: error: --timeout: so many seconds, not -3 (--help says more)\n");
+  EXPECT_EQ(said("-t", "soon"), "sonde: error: --timeout: so many seconds, not soon (--help says more)\n");
+  EXPECT_THAT(said("--environment-ms", "0"), HasSubstr("--environment-ms: Value 0 not in range 1 to 3600000"));
+}
+
 TEST_F(Run, AWrongCommandIsNamed) {
   EXPECT_THAT(sonde({"frobnicate"}).err,
               HasSubstr("there is no command 'frobnicate'; there are run, source, report, export"));
