@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cfenv>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 
 #include "harness.h"
@@ -88,6 +89,83 @@ TEST(JitFloat, SingleInEveryRounding) {
     return (r >> 60) < 8 ? (r & 0x807fffff) | (120 + (r >> 32 & 15)) << 23 : r & 0xffffffff;
   });
 }
+// What PTX says of .ftz and .sat, on top of the host's rounding: subnormal operands count as zeros of their sign, a
+// subnormal result becomes one; then the result is cut to [0, 1], a NaN to 0.
+float flushed(float v) { return v != 0 && std::fabs(v) < 0x1p-126f ? std::copysign(0.0f, v) : v; }
+
+TEST(JitFloat, FlushingAndSaturationInEveryRounding) {
+  struct Op {
+    const char* name;
+    char op;
+    unsigned operands;
+    bool saturates;
+  };
+  constexpr Op ops[] = {{"add", '+', 2, true},  {"sub", '-', 2, true},   {"mul", '*', 2, true}, {"fma", 'f', 3, true},
+                        {"div", '/', 2, false}, {"sqrt", 's', 1, false}, {"rcp", 'r', 1, false}};
+  std::vector<uint64_t> some;
+  for (uint64_t e : edgesF32()) some.push_back(e);
+  // Sums and products near the smallest normal number and near 1.
+  for (uint32_t b : {0x00800001u, 0x00ffffffu, 0x80800000u, 0x1fffffffu, 0x20000001u, 0x3f7fffffu, 0x3f800001u})
+    some.push_back(b);
+  for (const Op& op : ops) {
+    const auto inputs = combine(std::vector<std::vector<uint64_t>>(op.operands, some), 4000,
+                                [](uint64_t r, size_t) { return r & 0xffffffff; });
+    for (const Named& m : kModes)
+      for (const bool ftz : {false, true})
+        for (const bool sat : {false, true}) {
+          if ((!ftz && !sat) || (sat && !op.saturates)) continue;
+          const std::string form = std::string(op.name) + "." + m.name + (ftz ? ".ftz" : "") + (sat ? ".sat" : "");
+          check({form + ".f32", op.operands == 3   ? "D a b c"
+                                : op.operands == 2 ? "D a b"
+                                                   : "D a"},
+                inputs, [&](const Slots& s) {
+                  auto in = [&](size_t i) { return ftz ? flushed(as<float>(s[i])) : as<float>(s[i]); };
+                  float r = compute<float>(op.op, m.mode, in(0), in(1), in(2));
+                  if (ftz) r = flushed(r);
+                  if (sat) r = !(r > 0) ? 0.0f : std::min(r, 1.0f);
+                  return Slots{std::isnan(r) ? 0x7fffffffu : bitsOf(r)};
+                });
+        }
+  }
+}
+
+TEST(JitFloat, FlushingBeforeIntegersAndSaturationAfterDoubles) {
+  std::vector<Slots> inputs;
+  for (uint64_t e : edgesF32()) inputs.push_back(Slots{e});
+  for (uint32_t b : {1u, 0x80000001u, 0x007fffffu, 0x807fffffu, 0x3f000000u, 0x3fc00000u, 0xbf000000u, 0xbfc00000u})
+    inputs.push_back(Slots{b});
+  for (const char* to : {"s8", "u8", "s16", "u16", "s32", "u32"})
+    for (const Named& m : kModes) {
+      const unsigned bits = static_cast<unsigned>(std::atoi(to + 1));
+      const double high = std::ldexp(1.0, static_cast<int>(to[0] == 's' ? bits - 1 : bits)) - 1;
+      const double low = to[0] == 's' ? -high - 1 : 0;
+      check({std::string("cvt.") + m.name + "i.ftz." + to + ".f32", "D a"}, inputs, [&](const Slots& s) {
+        const float v = flushed(as<float>(s[0]));
+        std::fesetround(m.mode);
+        volatile double exact = v;
+        const double whole = std::nearbyint(exact);
+        std::fesetround(FE_TONEAREST);
+        const double r = std::isnan(v) ? 0 : std::min(std::max(whole, low), high);
+        return Slots{static_cast<uint64_t>(static_cast<int64_t>(r)) & ((uint64_t{1} << bits) - 1)};
+      });
+    }
+  std::vector<Slots> wide;
+  for (double v :
+       {0.0, -0.0, 0.5, -0.5, 1.0, 1.0 + 0x1p-40, 1.0 - 0x1p-40, 0x1p-140, 1e-300, -1e-300, 3.0, 1e300, -1e300})
+    wide.push_back(Slots{bitsOf(v)});
+  wide.push_back(Slots{0x7ff8000000000000u});
+  for (const Named& m : kModes)
+    check({std::string("cvt.") + m.name + ".sat.f32.f64", "D a"}, wide, [&](const Slots& s) {
+      const double v = as<double>(s[0]);
+      std::fesetround(m.mode);
+      volatile double exact = v;
+      volatile float single = static_cast<float>(exact);
+      std::fesetround(FE_TONEAREST);
+      const float r = single;
+      return Slots{bitsOf(!(r > 0) ? 0.0f : std::min(r, 1.0f))};
+    });
+}
+
 TEST(JitFloat, DoubleInEveryRounding) {
   checkRounding<double>("f64", edgesF64(), [](uint64_t r, size_t) {
     return (r >> 60) < 8 ? (r & 0x800fffffffffffff) | (1015 + (r * 0x9e3779b97f4a7c15u >> 60)) << 52 : r;

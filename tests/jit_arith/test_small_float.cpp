@@ -315,6 +315,60 @@ TEST(JitSmallFloat, PackedSingleAndMixedPrecision) {
   }
 }
 
+// .ftz and .sat of f16 and f16x2 over every encoding: subnormals count as zero, results are cut to [0, 1], NaN to 0.
+TEST(JitSmallFloat, FlushingAndSaturationOfHalves) {
+  const SmallReference& r = f16Reference();
+  std::vector<Slots> inputs;
+  uint64_t state = 5;
+  for (uint32_t code = 0; code < 65536; ++code) {
+    const uint64_t x = nextRandom(state);
+    // Partners that make small results, cancel, or are anything.
+    const uint64_t y = code % 4 == 0 ? code ^ 0x8001 : code % 4 == 1 ? 0x0400 | (x & 0x83ff) : x & 0xffff;
+    inputs.push_back(Slots{code, y, x >> 16 & 0xffff});
+  }
+  auto flush = [](uint32_t code) { return (code & 0x7c00) == 0 ? code & 0x8000 : code; };
+  for (const char* op : {"add", "sub", "mul", "fma"})
+    for (const bool ftz : {false, true})
+      for (const bool sat : {false, true}) {
+        if (!ftz && !sat) continue;
+        auto one = [&](uint32_t x, uint32_t y, uint32_t z) -> uint32_t {
+          if (ftz) x = flush(x), y = flush(y), z = flush(z);
+          uint32_t code = 0;
+          // A product of halves, and a sum of two, is exact in 64 bits.
+          double exact = 0;
+          if (op[0] == 'f') {
+            code = fusedReference(r, x, y, z, true);
+            exact = std::fma(r.value(x), r.value(y), r.value(z));
+          } else {
+            const double a = r.value(x), b = r.value(y);
+            exact = op[0] == 'a' ? a + b : op[0] == 's' ? a - b : a * b;
+            code = std::isnan(exact) ? r.nanCode() : r.round(exact, std::signbit(exact), Mode::nearest);
+          }
+          if (ftz && std::fabs(exact) < 0x1p-14) code = std::signbit(exact) ? 0x8000 : 0;
+          if (sat) {
+            const double v = r.value(code);
+            code = !(v > 0) ? 0 : v > 1 ? 0x3c00 : code;
+          }
+          return code;
+        };
+        const std::string form = std::string(op) + ".rn" + (ftz ? ".ftz" : "") + (sat ? ".sat" : "");
+        const std::string operands = op[0] == 'f' ? "D a b c" : "D a b";
+        check({form + ".f16", operands}, inputs,
+              [&](const Slots& s) { return Slots{one(s[0] & 0xffff, s[1] & 0xffff, s[2] & 0xffff)}; });
+        std::vector<Slots> pairs;
+        for (size_t i = 0; i < inputs.size(); i += 7) {
+          Slots p{};
+          for (size_t k = 0; k < 3; ++k) p[k] = inputs[i][k] | inputs[(i * 3 + 1) % inputs.size()][k] << 16;
+          pairs.push_back(p);
+        }
+        check({form + ".f16x2", operands}, pairs, [&](const Slots& s) {
+          auto part = [&](size_t k, unsigned shift) { return static_cast<uint32_t>(s[k] >> shift & 0xffff); };
+          return Slots{uint64_t{one(part(0, 16), part(1, 16), part(2, 16))} << 16 |
+                       one(part(0, 0), part(1, 0), part(2, 0))};
+        });
+      }
+}
+
 TEST(JitSmallFloat, IntegersFromEveryHalf) {
   for (const Half* h : {&f16(), &bf16()})
     for (const char* d : {"s16", "u16", "s32", "u32"}) {
