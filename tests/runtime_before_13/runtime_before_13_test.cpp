@@ -69,6 +69,12 @@ TEST_P(OldRuntime, DevicePropertiesHaveTheOldLayout) {
   for (size_t i = kEndOf12; i < bytes.size(); ++i) ASSERT_EQ(bytes[i], '\x5a') << i;
 }
 
+TEST_P(OldRuntime, TheVersionIsThatOfItsName) {
+  int version = 0;
+  ASSERT_EQ(function<int(int*)>("cudaRuntimeGetVersion")(&version), 0);
+  EXPECT_EQ(version, GetParam() == 12 ? 12090 : 11080);
+}
+
 TEST_P(OldRuntime, PointerAttributesEndWhereTheyEnded) {
   void* p = nullptr;
   ASSERT_EQ(function<int(void**, size_t)>("cudaMalloc")(&p, 16), 0);

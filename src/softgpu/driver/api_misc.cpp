@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Errors by name, functions by name, the profiler switches.
+#include <atomic>
 #include <cstring>
 
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/lookup.h"
+#include "softgpu/driver/message.h"
 #include "softgpu/driver/module.h"
 
 namespace sonde::softgpu::driver {
@@ -47,6 +49,12 @@ DRIVER_API(cuGetErrorString)(CUresult error, const char** pStr) {
 DRIVER_API(cuGetExportTable)(const void** ppExportTable, const CUuuid* pExportTableId) {
   if (!ppExportTable || !pExportTableId) return CUDA_ERROR_INVALID_VALUE;
   *ppExportTable = nullptr;
+  // Only the vendor's runtime and libraries ask.
+  static std::atomic<bool> said{false};
+  if (!said.exchange(true))
+    say("a part of the program wants tables of the vendor's driver that are not documented and not there: a CUDA "
+        "runtime "
+        "that is linked into it (start it by sonde run, or link it with -cudart shared), or a library of the vendor's");
   return CUDA_ERROR_NOT_FOUND;
 }
 

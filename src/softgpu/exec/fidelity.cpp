@@ -34,7 +34,7 @@ OpcodeFidelity fidelityOf(Opcode opcode) {
     case Opcode::sqrt: return {exact, ".approx: within bound"};
     case Opcode::div: return {exact, ".approx and .full: within bound"};
     case Opcode::tex:
-    case Opcode::tld4: return {withinBound, "filters with 8-bit fractions; texture objects only"};
+    case Opcode::tld4: return {withinBound, "filters with 8-bit fractions"};
 
     // What other threads do first is left open.
     case Opcode::atom: return {orderDependent, "the old value; sums of floating-point numbers also in memory"};
@@ -49,8 +49,6 @@ OpcodeFidelity fidelityOf(Opcode opcode) {
       return {exact,
               "done when issued; im2col::w, .cp_mask, .ignore_oob and .cta_group: unsupported; "
               "reductions of floating-point numbers: order-dependent"};
-    case Opcode::suld:
-    case Opcode::sust: return {exact, "surface objects only"};
     case Opcode::mov: return {exact, "%clock and %globaltimer read the host's clock"};
 
     // Nothing to see of them.

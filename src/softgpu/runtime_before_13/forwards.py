@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the assembly of an older runtime library: one jump for each function.
 
-Usage: forwards.py RUNTIME_EXPORTS COLUMN SOURCE OUTPUT
+Usage: forwards.py RUNTIME_EXPORTS COLUMN OUTPUT SOURCE...
 
 RUNTIME_EXPORTS is api/runtime_exports.tsv, COLUMN its column (so_12, so_11_0).
-Functions that SOURCE defines (SONDE_OLD(name), and SONDE_OLD_11(name) for
+Functions that a SOURCE defines (SONDE_OLD(name), and SONDE_OLD_11(name) for
 so_11_0) have an older form that differs; the others jump to the function of the
 same name in libcudart.so.13, whose address the library finds when it is loaded.
 """
@@ -14,12 +14,14 @@ import sys
 
 
 def main():
-    table, column, source, output = sys.argv[1:5]
+    table, column, output = sys.argv[1:4]
     with open(table, encoding="utf-8") as file:
         rows = [line.rstrip("\n").split("\t") for line in file]
     index = rows[0].index(column)
-    with open(source, encoding="utf-8") as file:
-        text = file.read()
+    text = ""
+    for source in sys.argv[4:]:
+        with open(source, encoding="utf-8") as file:
+            text += file.read()
     own = set(re.findall(r"^SONDE_OLD\((\w+)\)", text, re.M))
     if column == "so_11_0":
         own |= set(re.findall(r"^SONDE_OLD_11\((\w+)\)", text, re.M))

@@ -4,6 +4,8 @@
 // were smaller, parameters that came later, functions that went. Everything
 // else jumps to libcudart.so.13 (forwards.py), which both may share with other
 // parts of the process.
+#include "softgpu/runtime_before_13/old_runtime.h"
+
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
@@ -15,11 +17,6 @@
 #include <cstring>
 
 #include "softgpu/runtime_before_13/device_properties.h"
-
-// Marks a function of the older library, for forwards.py: at the start of a line.
-// The assembly exports it under its own name, which here is that of the newer form.
-#define SONDE_OLD(name) extern "C" __attribute__((visibility("hidden"))) cudaError_t sonde_old_##name
-#define SONDE_OLD_11(name) SONDE_OLD(name)
 
 extern "C" const char* const sonde_forward_names[] __attribute__((visibility("hidden")));
 extern "C" void* sonde_forward_slots[] __attribute__((visibility("hidden")));
@@ -44,15 +41,20 @@ void* newRuntime() {
   return library;
 }
 
+cudaError_t missing() { return cudaErrorNotSupported; }
+
+}  // namespace
+
+namespace sonde::cudart {
+
 void* newFunction(const char* name) { return newRuntime() ? dlvsym(newRuntime(), name, "libcudart.so.13") : nullptr; }
 
-template <class F, class... Args>
-cudaError_t call(const char* name, Args... args) {
-  auto* f = reinterpret_cast<F*>(newFunction(name));
-  return f ? f(args...) : cudaErrorNotSupported;
-}
+}  // namespace sonde::cudart
 
-cudaError_t missing() { return cudaErrorNotSupported; }
+using sonde::cudart::call;
+using sonde::cudart::newFunction;
+
+namespace {
 
 // Before any constructor of the program that registers its code.
 __attribute__((constructor(101))) void findFunctions() {
@@ -89,6 +91,14 @@ SONDE_OLD(cudaGetDeviceProperties_v2)(void* prop, int device) {
   sonde::cudart::OldDeviceProperties p;
   if (const cudaError_t e = sonde::cudart::describeDevice(device, &newFunction, p)) return e;
   std::memcpy(prop, &p, sizeof p);
+  return cudaSuccess;
+}
+
+// That of the library whose name this has, unless the user chose one.
+SONDE_OLD(cudaRuntimeGetVersion)(int* version) {
+  if (!version) return cudaErrorInvalidValue;
+  if (std::getenv("SONDE_CUDA_VERSION")) return call<cudaError_t(int*)>("cudaRuntimeGetVersion", version);
+  *version = SONDE_OLD_RUNTIME == 12 ? 12090 : 11080;
   return cudaSuccess;
 }
 
