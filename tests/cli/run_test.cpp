@@ -128,6 +128,15 @@ TEST_F(Run, UnderscoreExitLosesNothing) {
   EXPECT_THAT(o.err, HasSubstr("Records: 4 collected, 0 lost"));
 }
 
+TEST_F(Run, ALibraryFolderWithASpaceInItsNameIsPreloadedToo) {
+  fs::rename(file("lib64"), file("my libraries: all"));
+  environment_["SONDE_LIBDIR"] = file("my libraries: all");
+  const Outcome o = sonde({"run", kApp, "_exit", "9"});  // only what is preloaded sees _exit
+  EXPECT_EQ(o.status, 9);
+  EXPECT_THAT(o.out, HasSubstr("Records: 4 collected, 0 lost"));
+  EXPECT_THAT(o.err, Not(HasSubstr("ld.so")));
+}
+
 TEST_F(Run, QuickExitLosesNothing) {
   EXPECT_THAT(sonde({"run", kApp, "quick_exit"}).out, HasSubstr("Records: 4 collected"));
 }

@@ -152,6 +152,17 @@ struct Plan {
   std::map<std::string, std::string> environment;
 };
 
+// LD_PRELOAD is parted at spaces and colons. A folder that has one in its name is
+// reached by a link in `folder`, which lives as long as the run.
+fs::path preloadable(const fs::path& libraries, const fs::path& folder) {
+  const auto parted = [](const fs::path& path) { return path.string().find_first_of(" :") != std::string::npos; };
+  if (!parted(libraries) || parted(folder)) return libraries;
+  const fs::path link = folder / "libraries";
+  std::error_code ec;
+  fs::create_directory_symlink(libraries, link, ec);
+  return ec ? libraries : link;
+}
+
 bool makePlan(const RunSettings& s, const std::string& spoolFolder, Plan* plan, Console& console, std::string* error) {
   const Installation here = Installation::find();
   std::error_code ec;
@@ -215,19 +226,21 @@ bool makePlan(const RunSettings& s, const std::string& spoolFolder, Plan* plan, 
     }
     env[slot] = here.collector;
   }
+  const fs::path libraries = preloadable(here.libraries, spoolFolder);
+  const fs::path softgpu = libraries / "softgpu";
   std::string preloads;
   if (plan->software) {
     // Takes the place of a CUDA runtime that is linked into the program.
-    const fs::path replacement = fs::path(here.softgpu) / "libsonde-static-cudart.so";
+    const fs::path replacement = softgpu / "libsonde-static-cudart.so";
     if (fs::exists(replacement, ec)) preloads = replacement.string();
     // Programs that bring the vendor's compiler libraries along (Python's wheels) load them by their path, unless one
     // of that name is there already.
     for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvJitLink.so.13", "libnvJitLink.so.12"}) {
-      const fs::path compiler = fs::path(here.softgpu) / name;
+      const fs::path compiler = softgpu / name;
       if (fs::exists(compiler, ec)) preloads += (preloads.empty() ? "" : ":") + compiler.string();
     }
     // Where there is no userfaultfd, system calls reach managed pages by this.
-    const fs::path io = fs::path(here.softgpu) / "libsonde-managed-io.so";
+    const fs::path io = softgpu / "libsonde-managed-io.so";
     if (s.unifiedMemory != "off" && fs::exists(io, ec)) preloads += (preloads.empty() ? "" : ":") + io.string();
   }
   const std::string program = findProgram(s.command[0]);
@@ -235,8 +248,8 @@ bool makePlan(const RunSettings& s, const std::string& spoolFolder, Plan* plan, 
   if (preload) {
     const std::string before = inherited("LD_PRELOAD");
     // Last: what is preloaded already may insist on being first.
-    env["LD_PRELOAD"] =
-        (before.empty() ? "" : before + ":") + (preloads.empty() ? "" : preloads + ":") + here.collector;
+    env["LD_PRELOAD"] = (before.empty() ? "" : before + ":") + (preloads.empty() ? "" : preloads + ":") +
+                        (libraries / fs::path(here.collector).filename()).string();
   }
   return true;
 }
