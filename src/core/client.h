@@ -54,15 +54,17 @@ using ContextTable = std::vector<ContextKinds>;
 // Turns platform times into the clock of a client that registered one.
 class ClientClock {
  public:
-  explicit ClientClock(CUpti_TimestampCallbackFunc function) : function_(function) {}
+  // Reads both clocks once.
+  explicit ClientClock(CUpti_TimestampCallbackFunc function);
   uint64_t read() const { return function_(); }
   // The client's time at platform time `time`; 0 stays 0 (unknown).
   uint64_t convert(uint64_t time);
 
  private:
+  void sample(uint64_t* platform, uint64_t* client) const;
+
   CUpti_TimestampCallbackFunc function_;
   std::mutex mutex_;
-  bool calibrated_ = false;
   uint64_t platform0_ = 0, client0_ = 0, platform1_ = 0, client1_ = 0;
 };
 

@@ -336,6 +336,31 @@ TEST_F(ClientRules, B4_07_AnotherClockLeavesOldRecordsAlone) {
   }
 }
 
+// A clock whose reader now and then loses the processor.
+uint64_t interruptedClock() {
+  static std::atomic<uint32_t> calls{0};
+  const uint64_t time = aYearAgo() * 5 / 2;
+  if (++calls % 5 == 2) usleep(2000);
+  return time;
+}
+
+// Work starts after its call also in the client's clock.
+TEST_F(ClientRules, B4_07_KernelsFollowTheirCallsInAnotherClock) {
+  ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityRegisterTimestampCallback(interruptedClock));
+  enable({CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL});
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_EQ(cudaSuccess, launch(out_, 1, 32, 0));
+    CUDA(cudaDeviceSynchronize());
+  }
+  finish();
+  const auto found = of<CUpti_ActivityKernel10>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+  ASSERT_EQ(50u, found.size());
+  for (const auto& k : found) {
+    EXPECT_LE(callOf(k.correlationId).start, k.start + 20000 * 5 / 2);  // 20 us
+    EXPECT_LE(k.start, k.end);
+  }
+}
+
 TEST_F(ClientRules, B4_08_APeriodDeliversWhatIdleThreadsLeftAndZeroEndsIt) {
   enable({CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL});
   std::promise<void> worked, over;

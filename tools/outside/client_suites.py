@@ -13,6 +13,8 @@ from client_build import Check, Failed, Skipped
 
 KERNELS, COPIES, SETS = 4, 2, 1
 BLOCKS, THREADS = 4, 64
+BYTES = 4 * BLOCKS * THREADS  # of each copy and set
+KERNEL_NAMES = ("_Z6addOnePj", "addOne(unsigned int*)")
 OLD_DEVICE = {"SONDE_DEVICES": "kepler"}  # clients use the event interface below compute capability 7
 
 
@@ -66,12 +68,21 @@ def caliper(bench):
         records, output = record("event,trace,recorder,cupti,cuptitrace", CUPTI_CALLBACK_DOMAINS="runtime,driver,resource,sync",
                                  CUPTITRACE_ACTIVITIES="correlation,device,runtime,driver,kernel,memcpy")
         found = collections.Counter()
+        copied = collections.Counter()
         for r in records:
             kind = r.get("cupti.activity.kind")
             if kind:
                 found[kind + " in " + r.get("region", "no region")] += 1
+                start, end = int(r.get("cupti.activity.start", 0)), int(r.get("cupti.activity.end", 0))
+                if kind in ("kernel", "memcpy") and not 0 < start <= end:
+                    raise Failed("a %s from %d to %d" % (kind, start, end), output)
+            if kind == "kernel" and r.get("cupti.kernel.name") not in KERNEL_NAMES:
+                raise Failed("a kernel %s" % r.get("cupti.kernel.name"), output)
+            if kind == "memcpy":
+                copied[r.get("cupti.memcpy.kind")] += int(r.get("cupti.memcpy.bytes", 0))
             if "cupti.resource" in r:
                 found[r["cupti.resource"]] += 1
+        expect(copied, {"HtoD": 2 * BYTES, "DtoH": 2 * BYTES}, output)
         return expect(found, {"kernel in first": KERNELS, "kernel in second": KERNELS, "memcpy in first": COPIES,
                               "memcpy in second": COPIES, "create_context": 1}, output)
 
@@ -100,10 +111,31 @@ def caliper(bench):
 
 # --- Kineto ---
 
-def chromeCounts(path):
+def chromeEvents(path):
+    """What the workload's events must be, beyond their number; the counts by category."""
     with open(path, encoding="utf-8") as file:
         trace = json.load(file)
-    return collections.Counter(e["cat"] for e in trace["traceEvents"] if e.get("ph") == "X" and "cat" in e)
+    events = [e for e in trace["traceEvents"] if e.get("ph") == "X" and "cat" in e]
+    calls = {e["args"]["correlation"]: e for e in events if e["cat"].startswith("cuda_") and "correlation" in e.get("args", {})}
+    for e in events:
+        args = e.get("args", {})
+        if e["cat"] not in ("kernel", "gpu_memcpy", "gpu_memset"):
+            continue
+        what = "%s %s" % (e["cat"], e["name"])
+        call = calls.get(args["correlation"])
+        if call is None or e["ts"] < call["ts"] or e["dur"] <= 0:
+            raise Failed("%s: before its call, or without one or a duration" % what)
+        if e["cat"] == "kernel":
+            if e["name"] not in KERNEL_NAMES or args["grid"] != [BLOCKS, 1, 1] or args["block"] != [THREADS, 1, 1]:
+                raise Failed("%s: grid %s block %s" % (what, args["grid"], args["block"]))
+            if call["name"] != "cudaLaunchKernel":
+                raise Failed("%s: launched by %s" % (what, call["name"]))
+        elif args["bytes"] != BYTES:
+            raise Failed("%s: %s bytes" % (what, args["bytes"]))
+    names = {e["name"] for e in events if e["cat"] == "gpu_memcpy"}
+    if names != {"Memcpy HtoD (Pageable -> Device)", "Memcpy DtoH (Device -> Pageable)"}:
+        raise Failed("copies: " + ", ".join(sorted(names)))
+    return collections.Counter(e["cat"] for e in events)
 
 
 def kineto(bench):
@@ -130,7 +162,7 @@ def kineto(bench):
         output = bench.run([bench.path("kineto_app")] + files, **env)
         expectRight(output)
         wanted = {"kernel": KERNELS, "gpu_memcpy": COPIES, "gpu_memset": SETS}
-        notes = [expect(chromeCounts(f), wanted, output) for f in files]
+        notes = [expect(chromeEvents(f), wanted, output) for f in files]
         complaint = re.search(r"^(WARNING|ERROR):.*(?:CUPTI_ERROR|Dropped|unknown buffer).*$", output, re.M)
         if complaint:
             raise Failed(complaint.group(0), output)
