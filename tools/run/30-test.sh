@@ -56,7 +56,8 @@ word_fuzz() {
 
 word_bench() {
   ensure_packages
-  configure_and_build release
+  # counting_cost.py measures the kernels of the examples.
+  configure_and_build release bench/all examples/all
   local b
   for b in build/release/bench/*_bench build/release/bench/bench_exec; do
     [ -x "$b" ] || continue
