@@ -381,6 +381,11 @@ void Collector::completeBuffer(uint8_t* buffer, size_t validSize) {
       const uint64_t id = writer_.stringId(text);
       std::memcpy(copy + offset, &id, sizeof id);
     }
+    if (kind == CUPTI_ACTIVITY_KIND_OVERHEAD && size >= sizeof(CUpti_ActivityOverhead3)) {
+      CUpti_ActivityOverhead3 overhead;
+      std::memcpy(&overhead, bytes, sizeof overhead);
+      if (overhead.overheadKind == CUPTI_ACTIVITY_OVERHEAD_COMMAND_BUFFER_FULL) std::free(overhead.overheadData);
+    }
     for (const uint16_t offset : layout.pointers)
       if (offset != 0 && offset + sizeof(void*) <= size) std::memset(copy + offset, 0, sizeof(void*));
     if (kind == CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER &&
