@@ -11,8 +11,8 @@
 namespace sonde::cli {
 
 struct LaunchResult {
-  int status = 0;        // what sonde should exit with: the application's, 128 + signal, 126, 127
-  int signal = 0;        // that ended it
+  int status = 0;  // what sonde should exit with: the application's, 128 + signal, 126, 127
+  int signal = 0;  // that ended it
   int pid = 0;
   bool started = false;  // false: error says why
   bool timedOut = false;

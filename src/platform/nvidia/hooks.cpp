@@ -146,7 +146,7 @@ int32_t runtimeCall(uint32_t cbid, const char* name, const void* params, Functio
 }
 
 void enterUnderWay(SondeApiCall& call, uint32_t cbid, const char* name) {
-  OpenCall open(true);  // the depth stays as it is: the caller's
+  OpenCall open(true);                                           // the depth stays as it is: the caller's
   enter(call, open, SONDE_DOMAIN_RUNTIME, cbid, name, nullptr);  // nested: it began unseen
 }
 
