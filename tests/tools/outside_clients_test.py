@@ -11,6 +11,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(ROOT, "tools", "outside"))
 import client_build  # noqa: E402
 import client_suites  # noqa: E402
+import small_suites  # noqa: E402
 from client_build import Check, Failed, Skipped  # noqa: E402
 
 
@@ -35,12 +36,40 @@ class Checks(unittest.TestCase):
         self.assertEqual(records[1], {"x": "1"})
 
     def testChrome(self):
+        def event(cat, name, correlation, ts, **args):
+            return {"ph": "X", "cat": cat, "name": name, "ts": ts, "dur": 2, "args": dict(args, correlation=correlation)}
+
+        def trace(**changed):
+            kernel = event("kernel", "_Z6addOnePj", 3, 12, grid=[4, 1, 1], block=[64, 1, 1])
+            up = event("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", 4, 20, bytes=1024)
+            kernel.update(changed)
+            with open(path, "w", encoding="utf-8") as out:
+                json.dump({"traceEvents": [
+                    event("cuda_runtime", "cudaLaunchKernel", 3, 10), event("cuda_runtime", "cudaMemcpy", 4, 19), kernel,
+                    up, dict(up, name="Memcpy DtoH (Device -> Pageable)"), {"ph": "s", "cat": "kernel"}, {"ph": "M"}]}, out)
         with tempfile.TemporaryDirectory() as place:
             path = os.path.join(place, "t.json")
-            with open(path, "w", encoding="utf-8") as out:
-                json.dump({"traceEvents": [{"ph": "X", "cat": "kernel"}, {"ph": "X", "cat": "kernel"},
-                                           {"ph": "s", "cat": "kernel"}, {"ph": "M"}]}, out)
-            self.assertEqual(client_suites.chromeCounts(path), {"kernel": 2})
+            trace()
+            self.assertEqual(client_suites.chromeEvents(path), {"kernel": 1, "gpu_memcpy": 2, "cuda_runtime": 2})
+            trace(ts=9)
+            self.assertIn("before its call", fails(client_suites.chromeEvents, path))
+            trace(name="other")
+            self.assertIn("grid", fails(client_suites.chromeEvents, path))
+            trace(dur=0)
+            self.assertIn("duration", fails(client_suites.chromeEvents, path))
+
+    def testInstructionCounts(self):
+        record = {"correlationId": 1, "executed": 8, "threadsExecuted": 256, "pcOffset": 16}
+        text = json.dumps({"invocations": [{"correlation_id": 1}], "records": [record]})
+        self.assertIsNone(small_suites.instructionCounts(text, 1, 8, 256))
+        self.assertIsNotNone(small_suites.instructionCounts(text, 2, 8, 256))
+        self.assertIsNotNone(small_suites.instructionCounts(text, 1, 8, 255))
+
+    def testSamples(self):
+        self.assertIsNone(small_suites.sampleUnified("kind=BYTES_TRANSFER_HTOD value=65536\nkind=BYTES_TRANSFER_DTOH value=65536"))
+        self.assertIsNotNone(small_suites.sampleUnified("kind=BYTES_TRANSFER_HTOD value=4096"))
+        self.assertIsNotNone(small_suites.sampleTrace("nothing"))
+        self.assertIsNotNone(small_suites.sampleMetric("Metric ipc = 1"))
 
     def testPapi(self):
         self.assertIsNone(client_suites.papiResult("values\n\x1b[1;32mPASSED\x1b[0m\n"))

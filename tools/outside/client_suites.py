@@ -9,6 +9,7 @@ import json
 import os
 import re
 
+import small_suites
 from client_build import Check, Failed, Skipped
 
 KERNELS, COPIES, SETS = 4, 2, 1
@@ -278,4 +279,5 @@ def likwid(bench):
     return [Check("build", build, always=True), Check("nvmon, four events", nvmon)]
 
 
-CLIENTS = {"caliper": caliper, "kineto": kineto, "papi": papi, "likwid": likwid}
+CLIENTS = {"caliper": caliper, "kineto": kineto, "papi": papi, "likwid": likwid, "ikp": small_suites.ikp,
+           "samples": small_suites.samples}
