@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "cupti/entry.h"
+#include "ptx/addressed_params.h"
 #include "ptx/locations.h"
 #include "ptx/parser.h"
 
@@ -47,6 +48,7 @@ std::shared_ptr<const sonde::ptx::Module> moduleOf(std::string_view text) {
   }
   auto parsed = sonde::ptx::parse(text);
   if (!parsed.ok()) return nullptr;
+  sonde::ptx::moveAddressedParameters(parsed.module);  // as it is executed
   auto module = std::make_shared<const sonde::ptx::Module>(std::move(parsed.module));
   std::lock_guard lock(mutex);
   lastHash = hash;

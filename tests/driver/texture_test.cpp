@@ -307,10 +307,11 @@ TEST_F(TextureTest, References) {
 {
   .reg .b32 %r<4>;
   .reg .f32 %x, %y, %f<4>;
-  .reg .b64 %o;
+  .reg .b64 %o, %t;
   ld.param.u64 %o, [out];
   mov.b32 %r0, 2;
-  tex.1d.v4.f32.s32 {%f0, %f1, %f2, %f3}, [line, {%r0}];
+  mov.u64 %t, line;
+  tex.1d.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%t, {%r0}];
   st.global.f32 [%o], %f0;
   mov.f32 %x, 0f3F800000;
   mov.f32 %y, 0f3F000000;

@@ -329,6 +329,71 @@ $done:
 }
 )";
 
+// A function takes the address of its parameter of 11 bytes, adds to it in a loop that begins at its first instruction,
+// and calls another with what it has become: a copy that is its own.
+TEST(SimpleKernels, TheAddressOfAFunctionsParameter) {
+  Kernels k(R"(.version 7.0
+.target sm_70
+.address_size 64
+.visible .func (.param .b32 out) pick(.param .align 4 .b8 s[11], .param .b32 at)
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<6>;
+  .reg .b64 %rd<4>;
+AGAIN:
+  mov.b64 %rd1, s;
+  ld.param.u32 %r1, [at];
+  cvta.local.u64 %rd2, %rd1;
+  ld.u8 %r2, [%rd2];
+  add.u32 %r2, %r2, 1;
+  st.u8 [%rd2], %r2;
+  setp.lt.u32 %p1, %r2, 40;
+  @%p1 bra AGAIN;
+  cvt.u64.u32 %rd3, %r1;
+  add.u64 %rd3, %rd1, %rd3;
+  ld.local.u8 %r3, [%rd3];
+  ld.param.u8 %r4, [s];
+  mad.lo.u32 %r5, %r2, 65536, %r3;
+  mad.lo.u32 %r5, %r4, 256, %r5;
+  st.param.b32 [out], %r5;
+  ret;
+}
+.visible .entry k(.param .u64 p)
+{
+  .reg .b32 %r<6>;
+  .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [p];
+  mov.u32 %r1, %tid.x;
+  add.u32 %r2, %r1, 7;
+  rem.u32 %r3, %r1, 11;
+  mov.u32 %r5, 0x04030201;
+  {
+  .param .align 4 .b8 s[11];
+  .param .b32 at;
+  .param .b32 out;
+  st.param.b32 [s], %r2;
+  st.param.b32 [s+4], %r5;
+  st.param.b16 [s+8], 0x0605;
+  st.param.b8 [s+10], %r1;
+  st.param.b32 [at], %r3;
+  call.uni (out), pick, (s, at);
+  ld.param.b32 %r4, [out];
+  }
+  mul.wide.u32 %rd2, %r1, 4;
+  add.u64 %rd1, %rd1, %rd2;
+  st.global.u32 [%rd1], %r4;
+  ret;
+}
+)");
+  DeviceArray<uint32_t> out(32);
+  const LaunchOutcome r = k.run("k", {1}, {32}, out.address);
+  ASSERT_EQ(r.error, 0) << r.message;
+  for (uint32_t t = 0; t < 32; ++t) {
+    const uint32_t bytes[] = {40, 0, 0, 0, 1, 2, 3, 4, 5, 6, t};
+    EXPECT_EQ(out[t], 40u * 65536 + (t + 7) * 256 + bytes[t % 11]) << t;
+  }
+}
+
 TEST(SimpleKernels, DivergentLoop) {
   Kernels k(kCollatz);
   constexpr uint32_t n = 256;

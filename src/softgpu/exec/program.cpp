@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "platform/clock.h"
+#include "ptx/addressed_params.h"
 #include "ptx/check.h"
 #include "ptx/link.h"
 #include "ptx/parser.h"
@@ -127,6 +128,7 @@ Program::LoadResult Program::load(std::span<const std::string_view> texts, const
     missing = linked.unresolvedFunctions;
     missing.insert(missing.end(), linked.unresolvedVariables.begin(), linked.unresolvedVariables.end());
   }
+  ptx::moveAddressedParameters(module);
   std::erase_if(missing, [](const std::string& n) { return isDeviceFunction(n); });
   // A declaration that nothing uses is no error.
   std::erase_if(missing, [&](const std::string& n) {

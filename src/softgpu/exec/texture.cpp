@@ -12,6 +12,7 @@
 #include "softgpu/exec/half_float.h"
 #include "softgpu/exec/helpers.h"
 #include "softgpu/exec/texture_fast.h"
+#include "softgpu/memory/allocator.h"
 
 namespace sonde::softgpu::exec {
 
@@ -418,6 +419,12 @@ struct Sampler {
 
 SONDE_DEVICE_CODE const TextureDescriptor* checked(WarpState* warp, uint64_t handle, uint32_t lane, bool surface) {
   const TextureDescriptor* t = find(handle);
+  if (!t) {
+    // The address of a reference: the variable holds the handle of what is bound to it.
+    const auto a = memory::Allocator::get().find(handle);
+    if (a && a->kind == memory::Kind::deviceStatic && a->contains(handle, 8) && handle % 8 == 0)
+      t = find(*reinterpret_cast<const uint64_t*>(memory::Allocator::hostAccess(handle)));
+  }
   if (!t || t->surface != surface)
     raiseFault(warp, kErrorIllegalAddress, 1u << lane, handle,
                surface ? "no surface has the handle" : "no texture has the handle");
