@@ -169,6 +169,76 @@ TEST_F(Hooked, KernelsAreReportedOnceInOrderWithTheCallsThatLaunchedThem) {
   for (const auto& s : streams) CHECK_CU(cuStreamDestroy(s));
 }
 
+TEST_F(Hooked, LaunchesOfEverySort) {
+  enable({CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL});
+  load();
+  CUstream stream, other;
+  CHECK_CU(cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, -1));
+  CHECK_CU(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+  unsigned value = 1;
+  void* params[] = {&memory, &value};
+  CUlaunchAttribute attribute{};
+  CUlaunchConfig config{};
+  config.gridDimX = 4, config.gridDimY = config.gridDimZ = 1;
+  config.blockDimX = 32, config.blockDimY = config.blockDimZ = 1;
+  config.hStream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+  attribute.value.clusterDim.x = 2, attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
+  CHECK_CU(cuLaunchKernelEx(&config, fill, params, nullptr));
+  // The second may start before the first one's end; their times may not overlap.
+  attribute = {};
+  attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+  attribute.value.programmaticStreamSerializationAllowed = 1;
+  config.gridDimX = 5;
+  CHECK_CU(cuLaunchKernelEx(&config, fill, params, nullptr));
+  CHECK_CU(cuLaunchCooperativeKernel(fill, 6, 1, 1, 32, 1, 1, 0, stream, params));
+  // Behind an event of another stream.
+  CUevent event;
+  CHECK_CU(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  launch(other, 1, 7);
+  CHECK_CU(cuEventRecord(event, other));
+  CHECK_CU(cuStreamWaitEvent(stream, event, 0));
+  launch(stream, 1, 8);
+  launch(CU_STREAM_LEGACY, 1, 9);
+  launch(CU_STREAM_PER_THREAD, 1, 10);
+  CHECK_CU(cuCtxSynchronize());
+  CHECK_CUPTI(cuptiActivityFlushAll(0));
+  std::lock_guard lock(records.mutex);
+  std::map<int, CUpti_ActivityKernel10> by;
+  for (const auto& k : records.kernels) {
+    EXPECT_LT(k.start, k.end) << k.gridX;
+    by[k.gridX] = k;
+  }
+  ASSERT_EQ(7u, by.size());
+  EXPECT_EQ(2u, by[4].clusterX);
+  EXPECT_EQ(1u, by[4].clusterY);
+  EXPECT_EQ(0u, by[5].clusterX);
+  EXPECT_EQ(CUPTI_ACTIVITY_LAUNCH_TYPE_COOPERATIVE_SINGLE_DEVICE, by[6].launchType);
+  EXPECT_EQ(CUPTI_ACTIVITY_LAUNCH_TYPE_REGULAR, by[5].launchType);
+  for (int grid : {4, 5, 6, 8}) EXPECT_EQ(by[4].streamId, by[grid].streamId) << grid;
+  EXPECT_EQ((std::set<uint32_t>{by[4].streamId, by[7].streamId, by[9].streamId, by[10].streamId}).size(), 4u);
+  EXPECT_LE(by[4].end, by[5].start);
+  EXPECT_LE(by[5].end, by[6].start);
+  EXPECT_LE(by[6].end, by[8].start);
+  CHECK_CU(cuStreamDestroy(stream));
+  CHECK_CU(cuStreamDestroy(other));
+}
+
+TEST_F(Hooked, SourceLevelKindsSayThatTheyAreNotThere) {
+  load();
+  for (CUpti_ActivityKind kind : {CUPTI_ACTIVITY_KIND_GLOBAL_ACCESS, CUPTI_ACTIVITY_KIND_SHARED_ACCESS,
+                                  CUPTI_ACTIVITY_KIND_BRANCH, CUPTI_ACTIVITY_KIND_INSTRUCTION_EXECUTION}) {
+    const CUptiResult result = cuptiActivityEnable(kind);
+    EXPECT_TRUE(result == CUPTI_ERROR_NOT_SUPPORTED || result == CUPTI_ERROR_LEGACY_PROFILER_NOT_SUPPORTED) << result;
+    const char* message = nullptr;
+    CHECK_CUPTI(cuptiGetErrorMessage(result, &message));
+    ASSERT_NE(nullptr, message);
+    EXPECT_LT(20u, std::strlen(message)) << message;  // a sentence
+  }
+}
+
 TEST_F(Hooked, CopiesAndSetsSayWhatTheyMoved) {
   enable({CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_RUNTIME});
   void* device = nullptr;
