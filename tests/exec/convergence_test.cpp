@@ -178,5 +178,89 @@ $small:
   for (uint32_t l = 0; l < 32; ++l) EXPECT_EQ(out[l], (l < 8 ? l * 100 : l + 5) * 1000 + l * 10 + 1) << l;
 }
 
+// Lanes 0 and 1 of each pair call different functions through a pointer; each waits for what the other writes.
+// Both have local memory, which must stay their own.
+constexpr const char* kPairs = R"(
+.version 7.0
+.target sm_70
+.address_size 64
+.func (.param .b32 r) turns(.param .b64 at, .param .b32 first)
+{
+  .local .align 8 .b8 mine[16];
+  .reg .b64 a; .reg .b32 i, v, last; .reg .pred p;
+  ld.param.u64 a, [at];
+  ld.param.u32 i, [first];
+  st.local.u32 [mine], i;
+  add.u32 last, i, 20;
+WAIT:
+  ld.volatile.u32 v, [a];
+  setp.ne.u32 p, v, i;
+  @p bra WAIT;
+  add.u32 v, v, 1;
+  st.volatile.u32 [a], v;
+  add.u32 i, i, 2;
+  setp.lt.u32 p, i, last;
+  @p bra WAIT;
+  ld.local.u32 v, [mine];
+  add.u32 v, v, 100;
+  st.param.b32 [r], v;
+  ret;
+}
+.func (.param .b32 r) ping(.param .b64 at)
+{
+  .local .align 8 .b8 pad[8];
+  .reg .b64 a; .reg .b32 v;
+  ld.param.u64 a, [at];
+  st.local.u32 [pad], 7;
+  { .param .b64 x; .param .b32 f; .param .b32 y;
+    st.param.b64 [x], a; st.param.b32 [f], 0;
+    call (y), turns, (x, f);
+    ld.param.b32 v, [y]; }
+  st.param.b32 [r], v;
+  ret;
+}
+.func (.param .b32 r) pong(.param .b64 at)
+{
+  .reg .b64 a; .reg .b32 v;
+  ld.param.u64 a, [at];
+  { .param .b64 x; .param .b32 f; .param .b32 y;
+    st.param.b64 [x], a; st.param.b32 [f], 1;
+    call (y), turns, (x, f);
+    ld.param.b32 v, [y]; }
+  st.param.b32 [r], v;
+  ret;
+}
+.visible .entry k(.param .u64 data, .param .u64 out)
+{
+  .reg .b64 a, o, f; .reg .b32 t, pair, v; .reg .pred odd;
+  ld.param.u64 a, [data];
+  ld.param.u64 o, [out];
+  mov.u32 t, %tid.x;
+  shr.u32 pair, t, 1;
+  mad.wide.u32 a, pair, 4, a;
+  mad.wide.u32 o, t, 4, o;
+  and.b32 v, t, 1;
+  setp.ne.u32 odd, v, 0;
+  mov.u64 f, ping;
+  @odd mov.u64 f, pong;
+  { .param .b64 x; .param .b32 y;
+    st.param.b64 [x], a;
+    proto: .callprototype (.param .b32 _) _ (.param .b64 _);
+    call (y), f, (x), proto;
+    ld.param.b32 v, [y]; }
+  st.u32 [o], v;
+  ret;
+}
+)";
+
+TEST(ForwardProgress, LanesThatCallDifferentFunctionsWaitForEachOther) {
+  Kernels k(kPairs);
+  DeviceArray<uint32_t> data(32), out(64);
+  const LaunchOutcome o = k.run("k", {1}, {64}, data.address, out.address);
+  ASSERT_EQ(o.error, 0) << o.message;
+  for (unsigned pair = 0; pair < 32; ++pair) EXPECT_EQ(data[pair], 20u) << pair;
+  for (unsigned t = 0; t < 64; ++t) EXPECT_EQ(out[t], 100 + t % 2) << t;
+}
+
 }  // namespace
 }  // namespace sonde::softgpu::exec

@@ -177,6 +177,8 @@ void Cta::start(uint64_t index, uint64_t* counters, uint32_t sm) {
     control[w].status = WarpStatus::ready;
     control[w].clusterArrived = 0;
     control[w].mbarrier = nullptr;
+    control[w].split = nullptr;
+    for (const auto& group : control[w].groups) group->used = false;
     control[w].mbarrierWaits = control[w].mbarrierSeen = 0;
     control[w].clusterComplete = false;
     prepareFiber(control[w].fiber, control[w].stack, &warpMain, &states[w]);
@@ -315,6 +317,7 @@ void yieldWarp(WarpState* warp) {
     sched_yield();
     return;
   }
+  if (yieldToNextGroup(warp)) return;
   WarpControl& c = cta.control[warp->warpid];
   c.status = WarpStatus::yielded;
   switchFiber(c.fiber, cta.scheduler);

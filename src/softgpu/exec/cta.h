@@ -13,6 +13,7 @@
 #include "softgpu/exec/check.h"
 #include "softgpu/exec/fiber.h"
 #include "softgpu/exec/grid.h"
+#include "softgpu/exec/lane_groups.h"
 #include "softgpu/exec/warp_state.h"
 
 namespace sonde::softgpu::exec {
@@ -39,6 +40,8 @@ struct WarpControl {
   bool clusterComplete = false;  // … and no lane is missing
   // The last mbarrier that this warp waited for in vain, where the host sees it.
   const volatile uint64_t* mbarrier = nullptr;
+  LaneSplit* split = nullptr;  // of the lanes that run, when they are a part of the warp
+  LaneGroups groups;
   uint32_t mbarrierWaits = 0, mbarrierSeen = 0;  // how often, and when IdleWatch looked last
 };
 

@@ -16,6 +16,7 @@
 #include "softgpu/exec/cta.h"
 #include "softgpu/exec/faults.h"
 #include "softgpu/exec/helpers.h"
+#include "softgpu/exec/lane_groups.h"
 #include "softgpu/exec/mbarrier.h"
 
 namespace sonde::softgpu::exec {
@@ -124,7 +125,8 @@ void stackCheck(WarpState* w, uint32_t mask) {
   if (cta.fibers) {
     const auto here = reinterpret_cast<std::byte*>(__builtin_frame_address(0));
     const WarpControl& c = cta.control[w->warpid];
-    if (here < c.stack.bottom() + 32 * 1024)
+    const FiberStack& stack = c.split ? c.split->current->stack : c.stack;
+    if (here < stack.bottom() + 32 * 1024)
       raiseFault(w, kErrorIllegalAddress, mask, w->localTop, "the call stack is used up: recursion too deep");
   }
 }
@@ -229,6 +231,7 @@ std::span<const jit::RuntimeSymbol> warpHelpers() {
       {"sonde_cluster_barrier", reinterpret_cast<void*>(&clusterBarrier)},
       {"sonde_cluster_leave", reinterpret_cast<void*>(&leaveCluster)},
       {"sonde_keep", reinterpret_cast<void*>(&keepAddress)},
+      {"sonde_call_groups", reinterpret_cast<void*>(&callGroups)},
       {"sonde_yield", reinterpret_cast<void*>(&yieldWarp)},
       {"sonde_mbarrier", reinterpret_cast<void*>(&mbarrier)},
       {"sonde_clock", reinterpret_cast<void*>(&clockValue)},

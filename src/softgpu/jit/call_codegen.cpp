@@ -204,40 +204,34 @@ void FunctionCodegen::emitCall(const Instruction& in) {
   if (callee) {
     back = callDirect(k_.declare(target.refId), active, args, results);
   } else {
-    // One call for each different target among the lanes.
+    // One call when the lanes agree; else one for each target, in turn, since they may wait for each other.
     Value* tokens = source(target, ScalarType::u64);
     auto& c = b.getContext();
-    BasicBlock* from = b.GetInsertBlock();
-    BasicBlock* loop = BasicBlock::Create(c, "indirect", target_);
+    BasicBlock* one = BasicBlock::Create(c, "indirect", target_);
+    BasicBlock* many = BasicBlock::Create(c, "indirect_groups", target_);
     BasicBlock* done = BasicBlock::Create(c, "indirect_done", target_);
     Value* row = spill(tokens, 0);
-    Value* gather = entryAlloca(llvm::ArrayType::get(word, std::max(1u, resultWords)), "results");
-    b.CreateBr(loop);
-    b.SetInsertPoint(loop);
-    llvm::PHINode* left = b.CreatePHI(b.getInt32Ty(), 2);
-    llvm::PHINode* came = b.CreatePHI(b.getInt32Ty(), 2);
-    left->addIncoming(active, from);
-    came->addIncoming(b.getInt32(0), from);
-    Value* lane = b.CreateIntrinsic(llvm::Intrinsic::cttz, {b.getInt32Ty()}, {left, b.getTrue()});
+    llvm::Function* resolve = k_.llvmModule().getFunction("indirect_target");
+    Value* lane = b.CreateIntrinsic(llvm::Intrinsic::cttz, {b.getInt32Ty()}, {active, b.getFalse()});
+    lane = b.CreateAnd(lane, b.getInt32(kWarpSize - 1));
     Value* token = b.CreateLoad(b.getInt64Ty(), b.CreateGEP(b.getInt64Ty(), row, lane));
-    Value* same = b.CreateAnd(bitsOf(b.CreateICmpEQ(tokens, splat(token))), left);
-    Value* fn = b.CreateCall(k_.llvmModule().getFunction("indirect_target"), {warp_, token, same});
-    Value* r = callDirect(fn, same, args, results);
-    Value* sameLanes = maskVector(same);
-    for (uint32_t w = 0; w < resultWords; ++w) {
-      Value* to = b.CreateConstInBoundsGEP1_32(word, gather, w);
-      Value* value = b.CreateAlignedLoad(word, b.CreateConstInBoundsGEP1_32(word, results, w), llvm::Align(64));
-      b.CreateAlignedStore(b.CreateSelect(sameLanes, value, b.CreateAlignedLoad(word, to, llvm::Align(64))), to,
-                           llvm::Align(64));
-    }
-    Value* rest = b.CreateAnd(left, b.CreateNot(same));
-    Value* all = b.CreateOr(came, r);
-    left->addIncoming(rest, b.GetInsertBlock());
-    came->addIncoming(all, b.GetInsertBlock());
-    b.CreateCondBr(b.CreateICmpNE(rest, b.getInt32(0)), loop, done);
+    Value* same = bitsOf(b.CreateICmpEQ(tokens, splat(token)));
+    b.CreateCondBr(b.CreateICmpEQ(b.CreateAnd(active, b.CreateNot(same)), b.getInt32(0)), one, many);
+    b.SetInsertPoint(one);
+    Value* viaOne = callDirect(b.CreateCall(resolve, {warp_, token, active}), active, args, results);
+    BasicBlock* oneEnd = b.GetInsertBlock();
+    b.CreateBr(done);
+    b.SetInsertPoint(many);
+    Value* viaMany = b.CreateCall(k_.helper("sonde_call_groups", b.getInt32Ty(),
+                                            {b.getPtrTy(), b.getPtrTy(), b.getPtrTy(), b.getInt32Ty(), b.getPtrTy(),
+                                             b.getPtrTy(), b.getInt32Ty()}),
+                                  {warp_, resolve, row, active, args, results, b.getInt32(resultWords)});
+    b.CreateBr(done);
     b.SetInsertPoint(done);
+    llvm::PHINode* all = b.CreatePHI(b.getInt32Ty(), 2);
+    all->addIncoming(viaOne, oneEnd);
+    all->addIncoming(viaMany, many);
     back = all;
-    results = gather;
   }
   if (k_.layout.calleesExit) {
     Value* gone = b.CreateAnd(active, b.CreateNot(back));
