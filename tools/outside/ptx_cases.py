@@ -19,6 +19,7 @@ FORMATS = {"u8": "B", "i8": "b", "u16": "H", "i16": "h", "u32": "I", "i32": "i",
            "f32": "f", "f64": "d", "f16": "e"}
 WARP_CASE_THREADS = 64
 DYNAMIC_SHARED = 1024
+DEFAULT_TARGET = 90
 
 
 def splitTop(text):
@@ -96,6 +97,12 @@ class Case:
     def __init__(self, name, path, given, wanted, threads):
         self.name, self.path, self.given, self.wanted, self.threads = name, path, given, wanted, threads
 
+    def environment(self):
+        """Cases for a target above that of the default device run on one that has it."""
+        with open(self.path, encoding="utf-8") as file:
+            target = re.search(r"^\.target\s+sm_(\d+)", file.read(), re.M)
+        return {"SONDE_DEVICES": "blackwell"} if target and int(target.group(1)) > DEFAULT_TARGET else {}
+
     def evaluate(self, tool):
         row = Row(self.name, "ptx", "FAIL")
         try:
@@ -105,8 +112,9 @@ class Case:
             row.result, row.error = "skipped", str(problem)[:100]
             return row
         status, output, row.seconds = tool.run(
-            [sys.executable, os.path.abspath(__file__), "libcuda.so.1" if tool.card else os.path.join(tool.lib, "libcuda.so.1"), self.path, self.name,
-             str(self.threads), given.hex() or "-", wanted.hex()], tool.scratch("zluda"))
+            [sys.executable, os.path.abspath(__file__),
+             "libcuda.so.1" if tool.card else os.path.join(tool.lib, "libcuda.so.1"), self.path, self.name,
+             str(self.threads), given.hex() or "-", wanted.hex()], tool.scratch("zluda"), self.environment())
         row.output = output
         if status is None:
             row.result, row.error = "timeout", "still running after %g s" % tool.timeout
