@@ -10,6 +10,7 @@
 #   lib64/libcupti.so.13 …         libsonde-collector.so
 #   lib64/softgpu/                 libcuda.so.1, libcudart.so.13
 #   lib64/{libcuda,libcudart}.so   links for those who link, into softgpu/
+#   share/doc/sonde/               docs/*.md, examples/cupti/
 #   version.txt                    for find_package(CUDAToolkit), which otherwise asks nvcc
 
 function(sonde_install_targets destination)
@@ -73,6 +74,10 @@ foreach(name IN ITEMS sonde cupti)
   install(FILES ${PROJECT_BINARY_DIR}/package/${name}.pc DESTINATION lib64/pkgconfig)
 endforeach()
 
+# For those who have only the tree: the pages, and the programs that they explain.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/ DESTINATION share/doc/sonde FILES_MATCHING PATTERN "*.md")
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/cupti DESTINATION share/doc/sonde/examples
+  FILES_MATCHING PATTERN "*.c" PATTERN "*.h")
 if(EXISTS ${PROJECT_SOURCE_DIR}/docs/sonde.1)
   install(FILES ${PROJECT_SOURCE_DIR}/docs/sonde.1 DESTINATION share/man/man1)
 endif()

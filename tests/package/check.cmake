@@ -24,7 +24,8 @@ if(WAY STREQUAL tree)
       include/nvperf_target.h version.txt lib64/libsonde-collector.so lib64/libcupti.so.2025.3.1
       lib64/libcupti.so.13 lib64/libcupti.so lib64/softgpu/libcuda.so.1 lib64/softgpu/libcuda.so
       lib64/softgpu/libcudart.so.13 lib64/softgpu/libcudart.so lib64/softgpu/libsonde-managed-io.so lib64/libcuda.so lib64/libcudart.so
-      lib64/pkgconfig/sonde.pc share/cmake/Sonde/SondeConfig.cmake)
+      lib64/pkgconfig/sonde.pc share/cmake/Sonde/SondeConfig.cmake share/doc/sonde/CLIENTS.md
+      share/doc/sonde/examples/cupti/activity_trace.c)
     if(NOT EXISTS ${prefix}/${file})
       string(APPEND missing " ${file}")
     endif()
@@ -57,6 +58,33 @@ if(WAY STREQUAL tree)
   if(out MATCHES "missing")
     message(FATAL_ERROR "${out}")
   endif()
+  return()
+endif()
+
+# As docs/CLIENTS.md has it, with no header of a toolkit.
+if(WAY STREQUAL examples)
+  find_program(PKG_CONFIG NAMES pkg-config pkgconf)
+  if(NOT PKG_CONFIG)
+    message("-- SKIP: pkg-config is not installed")
+    return()
+  endif()
+  set(ENV{PKG_CONFIG_PATH} ${prefix}/lib64/pkgconfig)
+  run(${PKG_CONFIG} --cflags --libs sonde)
+  separate_arguments(flags UNIX_COMMAND "${out}")
+  set(ENV{LD_LIBRARY_PATH} ${prefix}/lib64/softgpu:${prefix}/lib64)
+  file(MAKE_DIRECTORY ${work}/examples)
+  set(said_activity_trace "kernel  add .*grid 64 block 256.*0 records dropped")
+  set(said_api_callbacks "cuLaunchKernel of add took [0-9]+ ns and returned 0.*2 launches")
+  set(said_external_correlation "kernel add in phase 200")
+  set(said_records_6050 "kernel add grid 64 block 256")
+  foreach(example IN ITEMS activity_trace api_callbacks external_correlation records_6050)
+    run(${CC} -std=c11 -Wall -Wextra -Werror ${prefix}/share/doc/sonde/examples/cupti/${example}.c
+      -o ${work}/examples/${example} ${flags} -lcuda -pthread)
+    run(${work}/examples/${example})
+    if(NOT out MATCHES "${said_${example}}")
+      message(FATAL_ERROR "${example} prints: ${out}")
+    endif()
+  endforeach()
   return()
 endif()
 
