@@ -130,13 +130,36 @@ SONDE_AVX512 inline Row512 locate512(const WarpState* w, const uint64_t* address
   return row;
 }
 
+// One element for each lane: no gather is as narrow.
+template <class T>
+SONDE_DEVICE_CODE void loadEach(const uint64_t* at, uint32_t mask, void* out) {
+  auto* to = static_cast<T*>(out);
+  for (uint32_t m = mask; m; m &= m - 1) {
+    const auto l = static_cast<uint32_t>(__builtin_ctz(m));
+    to[l] = *reinterpret_cast<const volatile T*>(at[l]);
+  }
+}
+template <class T>
+SONDE_DEVICE_CODE void storeEach(const uint64_t* at, uint32_t mask, const void* in) {
+  const auto* from = static_cast<const T*>(in);
+  for (uint32_t m = mask; m; m &= m - 1) {
+    const auto l = static_cast<uint32_t>(__builtin_ctz(m));
+    *reinterpret_cast<volatile T*>(at[l]) = from[l];
+  }
+}
+
 SONDE_AVX512 void loadLanes512(WarpState* w, const uint64_t* addresses, uint32_t mask, uint32_t description,
                                void* out) {
   const Access a(description);
-  if (a.space > 1 || a.bytes < 4 || a.bytes > 8) return loadLanes(w, addresses, mask, description, out);
+  const bool narrow = a.bytes < 4 && a.count == 1;
+  if (a.space > 1 || a.bytes > 8 || (a.bytes < 4 && !narrow)) return loadLanes(w, addresses, mask, description, out);
   const Row512 row = locate512(w, addresses, a);
   const __m512i* at = row.at;
   if (row.bad & mask) return loadLanes(w, addresses, mask, description, out);
+  if (narrow) {
+    const auto* each = reinterpret_cast<const uint64_t*>(row.at);
+    return a.bytes == 1 ? loadEach<uint8_t>(each, mask, out) : loadEach<uint16_t>(each, mask, out);
+  }
   for (uint32_t e = 0; e < a.count; ++e) {
     const char* base = reinterpret_cast<const char*>(0) + e * a.bytes;
     for (int i = 0; i < 4; ++i) {
@@ -157,10 +180,15 @@ SONDE_DEVICE_CODE void storeLanes(WarpState* w, const uint64_t* addresses, uint3
 SONDE_AVX512 void storeLanes512(WarpState* w, const uint64_t* addresses, uint32_t mask, uint32_t description,
                                 const void* in) {
   const Access a(description);
-  if (a.space > 1 || a.bytes < 4 || a.bytes > 8) return storeLanes(w, addresses, mask, description, in);
+  const bool narrow = a.bytes < 4 && a.count == 1;
+  if (a.space > 1 || a.bytes > 8 || (a.bytes < 4 && !narrow)) return storeLanes(w, addresses, mask, description, in);
   const Row512 row = locate512(w, addresses, a);
   const __m512i* at = row.at;
   if (row.bad & mask) return storeLanes(w, addresses, mask, description, in);
+  if (narrow) {
+    const auto* each = reinterpret_cast<const uint64_t*>(row.at);
+    return a.bytes == 1 ? storeEach<uint8_t>(each, mask, in) : storeEach<uint16_t>(each, mask, in);
+  }
   for (uint32_t e = 0; e < a.count; ++e) {
     char* base = reinterpret_cast<char*>(0) + e * a.bytes;
     for (int i = 0; i < 4; ++i) {

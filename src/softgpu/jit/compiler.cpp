@@ -6,8 +6,10 @@
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
+#include <llvm/Object/ELFObjectFile.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/CommandLine.h>
+#include <llvm/Support/LEB128.h>
 #include <llvm/Support/SHA256.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
@@ -54,6 +56,7 @@ class Backend {
     if (!target) return nullptr;
     llvm::TargetOptions options;
     options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+    options.EmitStackSizeSection = true;  // for frameBytes
     return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
         triple_, cpu, featureText, options, llvm::Reloc::PIC_, llvm::CodeModel::Small, level, true));
   }
@@ -160,6 +163,34 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine, bool quick) {
   llvm::ModulePassManager m;
   m.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(f)));
   m.run(module, modules);
+}
+
+// The frames of all functions of an object together: its section of (address, size as LEB128).
+uint64_t frameBytes(llvm::StringRef bytes) {
+  auto object = llvm::object::ObjectFile::createELFObjectFile(llvm::MemoryBufferRef(bytes, "kernel"));
+  if (!object) {
+    llvm::consumeError(object.takeError());
+    return 0;
+  }
+  uint64_t sum = 0;
+  for (const auto& section : (*object)->sections()) {
+    auto name = section.getName();
+    auto contents = section.getContents();
+    if (!name || !contents) {
+      llvm::consumeError(name.takeError());
+      llvm::consumeError(contents.takeError());
+      continue;
+    }
+    if (*name != ".stack_sizes") continue;
+    const auto* p = reinterpret_cast<const uint8_t*>(contents->begin());
+    const auto* end = reinterpret_cast<const uint8_t*>(contents->end());
+    while (end - p > 8) {
+      unsigned used = 0;
+      sum += llvm::decodeULEB128(p + 8, &used, end);
+      p += 8 + used;
+    }
+  }
+  return sum;
 }
 
 std::string metaOf(const CompiledKernel& k) {
@@ -271,10 +302,6 @@ CompileResult compileKernel(const CompileRequest& request, std::span<const Runti
     kernel->recursive = codegen.layout.recursive;
     kernel->staticSharedBytes = codegen.layout.staticSharedBytes;
     kernel->localBytes = codegen.layout.localBytes;
-    size_t registers = 0;
-    for (uint32_t f : codegen.layout.functions) registers += request.module->functions[f].registers.size();
-    kernel->stackBytes = static_cast<uint32_t>(64 * 1024 + std::min<size_t>(registers * 256, 4u << 20));
-    if (codegen.layout.recursive) kernel->stackBytes += 2u << 20;
   } catch (const std::exception& e) {
     result.error = e.what();
     return result;
@@ -318,6 +345,10 @@ CompileResult compileKernel(const CompileRequest& request, std::span<const Runti
       file.write(bytes.data(), bytes.size());
     }
   }
+  // Helpers take up to 64 KiB, matrix products most.
+  const uint64_t frames = frameBytes(llvm::StringRef(bytes.data(), bytes.size()));
+  kernel->stackBytes = static_cast<uint32_t>(128 * 1024 + std::min<uint64_t>(frames, 64u << 20));
+  if (kernel->recursive) kernel->stackBytes += 2u << 20;
   if (!key.empty()) {
     ObjectCache& cache = ObjectCache::get();
     kernel->cacheBytes = cache.store(key, metaOf(*kernel), std::string_view(bytes.data(), bytes.size()));

@@ -32,7 +32,7 @@ struct CompiledKernel {
   uint32_t paramCopyBytes = 0;    // parameters that must lie in device memory
   bool recursive = false;         // needs room on the local stacks beyond localBytes
   uint32_t staticSharedBytes = 0, localBytes = 0;
-  uint32_t stackBytes = 0;  // estimate of the host stack for one warp
+  uint32_t stackBytes = 0;  // host stack for one warp
   bool fromCache = false;
   std::string cacheFile;  // on disk; empty: none
   uint64_t cacheBytes = 0;
