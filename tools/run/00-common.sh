@@ -22,7 +22,7 @@ no_arguments() { [ $# = 1 ] || die "./run $1 takes no argument, but got: ${*:2}"
 full_disk_hint() {
   local left
   left=$(df -Pm . | awk 'NR == 2 {print $4}')
-  [ "$left" -ge 200 ] || say "run: the disk is full: $left MiB are left in $PWD; a build takes about $1 GiB"
+  [ "$left" -ge 200 ] || say "run: the disk is full: $left MiB are left in $PWD; a build with tests takes about 3 GiB, one of the product 0.4"
 }
 
 # Where a clone was moved, or another was copied here, the build folder still speaks of the old place.
@@ -51,9 +51,9 @@ configure_and_build() {
         options=(-DCMAKE_C_COMPILER="clang-$(llvm_version)" -DCMAKE_CXX_COMPILER="clang++-$(llvm_version)") ;;
     esac
     cmake --preset "$preset" "${options[@]}" >"$dir.log" 2>&1 ||
-      { tail -n 30 "$dir.log" >&2; full_disk_hint 3; die "cmake failed; the whole log is $dir.log"; }
+      { tail -n 30 "$dir.log" >&2; full_disk_hint; die "cmake failed; the whole log is $dir.log"; }
   fi
   say "building ($preset)"
   cmake --build --preset "$preset" -j "$(jobs_count)" ${1:+--target "$@"} >&2 ||
-    { full_disk_hint 3; die "the build failed; the first error is above ('./run clean' helps when compilers or libraries were changed since the last one)"; }
+    { full_disk_hint; die "the build failed; the first error is above ('./run clean' helps when compilers or libraries were changed since the last one)"; }
 }
