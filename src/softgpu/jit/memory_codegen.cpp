@@ -362,6 +362,16 @@ std::vector<Value*> FunctionCodegen::loadVarying(const MemoryAccess& a, llvm::Ty
         values.push_back(b.CreateShuffleVector(all, pick));
       }
     } else if (avx512) {
+      // A masked load costs several times a plain one.
+      BasicBlock* plain = BasicBlock::Create(c, "ld_plain", target_);
+      BasicBlock* masked = BasicBlock::Create(c, "ld_masked", target_);
+      b.CreateCondBr(b.CreateICmpEQ(active, b.getInt32(~0u)), plain, masked);
+      b.SetInsertPoint(plain);
+      ways.push_back({plain,
+                      {concat(b.CreateAlignedLoad(half, low, llvm::Align(a.bytes)),
+                              b.CreateAlignedLoad(half, high, llvm::Align(a.bytes)))}});
+      b.CreateBr(done);
+      b.SetInsertPoint(masked);
       auto part = [&](Value* p, unsigned shift) {
         Value* bits = b.CreateTrunc(shift ? b.CreateLShr(active, shift) : active, b.getInt16Ty());
         Value* mask = b.CreateBitCast(bits, FixedVectorType::get(b.getInt1Ty(), 16));
