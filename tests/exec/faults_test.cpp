@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a wrong program gets: the driver's error, and where it happened.
+#include <unistd.h>
+
 #include <atomic>
+#include <csignal>
 
 #include "device_fixture.h"
 #include "softgpu/memory/allocator.h"
@@ -65,6 +68,27 @@ TEST(Faults, NullAndUnmappedAddresses) {
   // And the engine still works.
   EXPECT_EQ(k.run("k", {1}, {32}, a.address).error, 0);
   EXPECT_EQ(a[31], 31u);
+}
+
+volatile std::sig_atomic_t kernelRuns = 1;
+
+// As test frameworks and language runtimes do. Theirs is for their own crashes.
+TEST(Faults, ASignalHandlerThatTheProgramInstallsLaterSeesItsOwnCrashesOnly) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(
+      {
+        Kernels k(kStore);
+        DeviceArray<uint32_t> a(1024);
+        if (k.run("k", {1}, {32}, a.address).error != 0) _exit(1);
+        struct sigaction mine{};
+        mine.sa_handler = [](int) { _exit(kernelRuns ? 5 : 2); };
+        sigaction(SIGSEGV, &mine, nullptr);
+        if (k.run("k", {1}, {32}, a.address + 4096).error != 700) _exit(3);
+        kernelRuns = 0;
+        raise(SIGSEGV);
+        _exit(4);
+      },
+      testing::ExitedWithCode(2), "");
 }
 
 TEST(Faults, Misaligned) {

@@ -447,6 +447,7 @@ LaunchOutcome EngineImpl::run(const LaunchRequest& request) {
     return std::move(grid.outcome);
   }
   prepareThreadForFaults();
+  reassertFaultHandlers();
   grid.request = &request;
   grid.program = &program;
   grid.serial = ++serial_;
