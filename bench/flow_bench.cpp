@@ -43,7 +43,7 @@ void analyse(const std::string& name, const std::string& text) {
   for (const auto& function : parsed.module.functions) {
     if (!function.hasBody) continue;
     const double start = cpuMs();
-    const sonde::softgpu::jit::Flow flow(parsed.module, function, function.isKernel);
+    const sonde::softgpu::jit::Flow flow(function, function.isKernel);
     std::printf("%s: %s: %zu instructions, %zu blocks: %.1f ms\n", name.c_str(), function.name.c_str(),
                 function.body.size(), flow.blocks.size(), cpuMs() - start);
   }

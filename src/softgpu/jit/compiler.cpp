@@ -372,7 +372,7 @@ KernelNeeds kernelNeeds(const ptx::Module& module, uint32_t function) {
     const ptx::Function& fn = module.functions[f];
     if (!fn.hasBody) continue;
     for (const auto& in : fn.body) needs.usesBarrier |= in.op == ptx::Opcode::bar || in.op == ptx::Opcode::barrier;
-    const Flow flow(module, fn, fn.isKernel);
+    const Flow flow(fn, fn.isKernel);
     needs.registers = std::max(needs.registers, flow.maxLiveRegisters());
     needs.mayYield |= flow.mayYield;
   }

@@ -110,7 +110,7 @@ class Flow {
 
   // Blocks are in execution order; block 0 is the entry. `linearWarps`: %tid.y
   // and %tid.z are the same for all lanes of a warp.
-  Flow(const ptx::Module& module, const ptx::Function& function, bool isKernel);
+  Flow(const ptx::Function& function, bool isKernel);
 
   std::vector<Block> blocks;
   std::vector<ChainEntry> chain;
@@ -156,7 +156,6 @@ class Flow {
   bool spreadVarying();
   bool resultVarying(const ptx::Instruction& in) const;
 
-  const ptx::Module& module_;
   const ptx::Function& function_;
   bool isKernel_;
   std::vector<bool> varying_;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 
 #include "softgpu/exec/atomic_ops.h"
 #include "softgpu/exec/bulk_job.h"
@@ -27,6 +28,13 @@ struct MemoryAccess {
   unsigned bytes = 4;  // of an element
   unsigned count = 1;  // elements of a vector access
   bool whole = false;  // two elements of 8 bytes that other blocks must see change at once
+
+  // As the helpers take it, in one word.
+  uint32_t described() const {
+    const auto log2 = [](unsigned v) { return static_cast<uint32_t>(std::countr_zero(v)); };
+    if (whole) return static_cast<uint32_t>(space) | log2(16) << 4 | 1 << 8;
+    return static_cast<uint32_t>(space) | log2(bytes) << 4 | count << 8;
+  }
 };
 
 // 32-bit words of a component of a parameter in registers, and of any parameter of a call.
@@ -35,6 +43,8 @@ inline uint32_t cellWords(const ptx::Variable& v) {
   if (v.space == ptx::StateSpace::reg) return registerWords(v) * v.vector;
   return static_cast<uint32_t>((v.sizeBytes + 3) / 4);
 }
+// Back edges of spin loops before the warp lets others run.
+inline constexpr int kSpinBudget = 16;
 // What an atomic instruction does, from its modifiers. Throws Unsupported.
 exec::AtomicOp atomicOperation(const ptx::Instruction& in);
 
