@@ -15,7 +15,7 @@ word_test() {
 
 # word_sanitize [PRESET [ctest options…]]
 word_sanitize() {
-  local presets="asan-ubsan tsan" p
+  local presets="asan-ubsan tsan" p failed=0
   case ${1:-} in
     "") ;;
     asan-ubsan | tsan) presets=$1; shift ;;
@@ -24,8 +24,9 @@ word_sanitize() {
   ensure_packages
   for p in $presets; do
     configure_and_build "$p"
-    run_tests "$p" "$@"
+    run_tests "$p" "$@" || failed=1  # the other preset still tells its part
   done
+  return $failed
 }
 
 # word_fuzz [SECONDS [NAME…]]: what is found lies in out/fuzz.
