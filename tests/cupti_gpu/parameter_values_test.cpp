@@ -141,11 +141,12 @@ class ParameterValues : public ::testing::Test {
     std::printf("%zu functions called\n", calls_);
   }
 
+  template <typename Result, typename... T>
 #if defined(__clang__)
   __attribute__((no_sanitize("function")))
 #endif
-  template <typename Result, typename... T>
-  static Result callIt(void* function, T... values) {
+  static Result
+  callIt(void* function, T... values) {
     return reinterpret_cast<Result (*)(T...)>(function)(values...);
   }
 
