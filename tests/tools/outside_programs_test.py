@@ -37,7 +37,7 @@ class Literals(unittest.TestCase):
             write(os.path.join(place, "ptx/src/test/spirv_run/mod.rs"),
                   "test_ptx!(one, [1u8], [2u8]);\n// test_ptx!(two, [1u8], [2u8]);\ntest_ptx!(three);\n"
                   "test_ptx_warp!(four, [\n  1u8,\n]);\n")
-            cases = list(ptx_cases.zluda(place))
+            cases = list(ptx_cases.zluda(place, "80"))
             self.assertEqual([(c.name, c.threads) for c in cases], [("one", 1), ("four", 64)])
 
 
@@ -80,7 +80,7 @@ class Samples(unittest.TestCase):
                   "set(CUDA_KERNEL_SOURCE \"${CMAKE_CURRENT_SOURCE_DIR}/k.cu\")\n")
             write(os.path.join(place, "Samples/0_Introduction/g/CMakeLists.txt"), "find_package(OpenGL)\n${OPENGL_LIBRARIES}")
             write(os.path.join(place, "test_args.json"), '{"a": {"runs": [{"args": ["-x"]}, {"args": ["-y"]}]}}')
-            a, g = list(suites.cudaSamples(place))
+            a, g = list(suites.cudaSamples(place, "80"))
             self.assertEqual(a.sources, [os.path.join(sample, "a.cu"), os.path.join(sample, "b.cpp")])
             self.assertIn("-lcuda", a.flags)
             self.assertEqual(a.extras, [(os.path.join(sample, "k.cu"), "k64.fatbin", "-fatbin")])
