@@ -240,6 +240,7 @@ namespace {
 
 // What another core read last is here when the launch is done. Never faults, whatever the address.
 void fetchAhead(const void* address, size_t bytes) {
+  if (address == nullptr) return;
   for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch(static_cast<const char*>(address) + at, 1);
 }
 

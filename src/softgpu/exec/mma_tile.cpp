@@ -122,10 +122,11 @@ SONDE_INLINE bool sumsAreExact(const Grain& a, const Grain& b, const float* __re
   uint32_t wrong = 0;
   for (unsigned i = 0; i < count; ++i) {
     const float magnitude = bits<float>(bits<uint32_t>(c[i]) & 0x7fffffffu);
-    const float scaled = c[i] * scale;
-    // Large ones are caught by the limit; -0 may come out as such and is left to matrixDot.
-    wrong |= !(magnitude <= limit) | (static_cast<float>(static_cast<int32_t>(scaled)) != scaled) |
-             (bits<uint32_t>(c[i]) == 0x80000000u);
+    const bool large = !(magnitude <= limit);  // or not a number
+    const float scaled = large ? 0.0f : c[i] * scale;
+    // -0 may come out as such and is left to matrixDot.
+    wrong |=
+        large | (static_cast<float>(static_cast<int32_t>(scaled)) != scaled) | (bits<uint32_t>(c[i]) == 0x80000000u);
   }
   return wrong == 0;
 }
@@ -228,8 +229,10 @@ SONDE_INLINE bool narrowProduct(const Shape& s, const float* __restrict a, const
       for (unsigned j = 0; j < s.n; ++j) {
         const uint32_t magnitude = bits<uint32_t>(value[j]) & 0x7fffffffu;
         const auto e = static_cast<int32_t>(magnitude >> 23) - 127;
-        top[j] = magnitude == 0 ? kZeroExponent : e;
-        bad |= (magnitude != 0) & ((e < -100) | (e > 90));
+        const bool far = (magnitude != 0) & ((e < -100) | (e > 90));
+        bad |= far;
+        value[j] = far ? 0.0f : value[j];
+        top[j] = (magnitude == 0) | far ? kZeroExponent : e;
       }
       for (unsigned i = first; i < end; ++i) {
         const int32_t left = ea[row * s.k + i];
