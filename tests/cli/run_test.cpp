@@ -89,6 +89,16 @@ TEST_F(Run, ExitStatusIsTheApplications) {
   EXPECT_EQ(sonde({"frobnicate"}).status, 125);
 }
 
+TEST_F(Run, ANameThatIsNoProgramInPath) {
+  std::filesystem::create_directories(file("path/thing"));
+  environment_["PATH"] = file("path") + ":/usr/bin:/bin";
+  const Outcome folder = sonde({"run", "thing"});  // execvp: EACCES, as of a folder that may not be searched
+  EXPECT_EQ(folder.status, 127);
+  EXPECT_THAT(folder.err, HasSubstr("thing: there is no such program"));
+  std::ofstream(file("path/text")) << "no program";
+  EXPECT_EQ(sonde({"run", "text"}).status, 126);
+}
+
 TEST_F(Run, AWrongValueIsNamed) {
   const auto said = [&](const char* option, const char* value) { return sonde({"run", option, value, kApp}).err; };
   EXPECT_EQ(said("--device", "foo"), "sonde: error: --device: foo not in {software,real,auto} (--help says more)\n");

@@ -74,9 +74,12 @@ LaunchResult launch(const std::vector<std::string>& command, const std::map<std:
   if (failed) {
     ::waitpid(child, nullptr, 0);
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
-    result.status = code == ENOENT ? 127 : 126;
-    result.error = code == ENOENT ? fmt::format("{}: there is no such program", command[0])
-                                  : fmt::format("{} cannot be run: {}", command[0], std::strerror(code));
+    // Folders of PATH that may not be searched make execvp say EACCES of a name that is nowhere.
+    const bool nowhere = command[0].find('/') == std::string::npos && findProgram(command[0], F_OK).empty();
+    const bool missing = code == ENOENT || nowhere;
+    result.status = missing ? 127 : 126;
+    result.error = missing ? fmt::format("{}: there is no such program", command[0])
+                           : fmt::format("{} cannot be run: {}", command[0], std::strerror(code));
     return result;
   }
   result.started = true;
@@ -119,7 +122,7 @@ LaunchResult launch(const std::vector<std::string>& command, const std::map<std:
   return result;
 }
 
-std::string findProgram(const std::string& name) {
+std::string findProgram(const std::string& name, int access) {
   std::error_code ec;
   if (name.find('/') != std::string::npos) return fs::exists(name, ec) ? name : std::string();
   const char* path = std::getenv("PATH");
@@ -128,7 +131,7 @@ std::string findProgram(const std::string& name) {
     const size_t end = std::min(all.find(':', at), all.size());
     const std::string folder = all.substr(at, end - at);
     const std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
-    if (::access(candidate.c_str(), X_OK) == 0 && !fs::is_directory(candidate, ec)) return candidate;
+    if (::access(candidate.c_str(), access) == 0 && !fs::is_directory(candidate, ec)) return candidate;
     at = end + 1;
   }
   return {};

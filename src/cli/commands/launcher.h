@@ -3,6 +3,8 @@
 #ifndef SONDE_CLI_COMMANDS_LAUNCHER_H_
 #define SONDE_CLI_COMMANDS_LAUNCHER_H_
 
+#include <unistd.h>
+
 #include <functional>
 #include <map>
 #include <string>
@@ -27,8 +29,8 @@ LaunchResult launch(const std::vector<std::string>& command, const std::map<std:
 // The libraries that an ELF program asks for (DT_NEEDED); empty when it is a
 // script or unreadable.
 std::vector<std::string> neededLibraries(const std::string& path);
-// As execvp finds it; empty when it does not.
-std::string findProgram(const std::string& name);
+// The file that execvp takes, where access(2) allows what is asked; empty when there is none.
+std::string findProgram(const std::string& name, int access = X_OK);
 
 }  // namespace sonde::cli
 
