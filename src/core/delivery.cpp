@@ -161,6 +161,23 @@ void endDelivery(Client& client, std::unique_lock<std::mutex>& lock, bool alone)
   client.delivererGone.notify_all();
 }
 
+bool anyRecord(Client& client) {
+  for (ThreadQueue* queue = client.queues; queue != nullptr; queue = queue->next)
+    if (queue->records.peek() != nullptr) return true;
+  return false;
+}
+
+void askForBuffer(Client& client, std::unique_lock<std::mutex>& lock) {
+  const uint32_t epoch = client.epoch;
+  Pass(client, lock, false).prepare();
+  // A flush from within the callback.
+  while (client.deliverAgain && client.epoch == epoch) {
+    client.deliverAgain = false;
+    Pass(client, lock, std::exchange(client.deliverAgainAll, false)).run();
+    if (client.epoch == epoch) Pass(client, lock, false).noteNeed();
+  }
+}
+
 }  // namespace
 
 void deliver(Client& client, Deliver what) {
@@ -186,22 +203,22 @@ void deliver(Client& client, Deliver what) {
     Pass(client, lock, everything).run();
   } while (client.deliverAgain && client.epoch == epoch);
   if (client.epoch == epoch) Pass(client, lock, false).noteNeed();
+  // A record came meanwhile that could not ask for a buffer itself.
+  if (alone && what == Deliver::kFullBuffers && client.epoch == epoch && client.needsBuffer.load() && anyRecord(client))
+    askForBuffer(client, lock);
   endDelivery(client, lock, alone);
 }
 
 void offerBuffer(Client& client, ThreadState& thread) {
   if (deliverer().exiting.load(std::memory_order_relaxed) || thread.inClient[client.index].load() != 0) return;
   std::unique_lock lock(client.deliveryMutex, std::try_to_lock);
-  if (!lock.owns_lock() || client.deliverer != std::thread::id() || !client.needsBuffer.load()) return;
-  client.deliverer = std::this_thread::get_id();
-  const uint32_t epoch = client.epoch;
-  Pass(client, lock, false).prepare();
-  // A flush from within the callback.
-  while (client.deliverAgain && client.epoch == epoch) {
-    client.deliverAgain = false;
-    Pass(client, lock, std::exchange(client.deliverAgainAll, false)).run();
-    if (client.epoch == epoch) Pass(client, lock, false).noteNeed();
+  if (!lock.owns_lock() || client.deliverer != std::thread::id()) {
+    wakeDelivery(client);  // asks when it can
+    return;
   }
+  if (!client.needsBuffer.load()) return;
+  client.deliverer = std::this_thread::get_id();
+  askForBuffer(client, lock);
   endDelivery(client, lock, true);
 }
 

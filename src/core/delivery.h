@@ -23,7 +23,8 @@ void deliver(Client& client, Deliver what);
 
 // After a record while client.needsBuffer: asks for a buffer on this thread, so
 // that a client which flushes only when it has given out a buffer does flush.
-// Does nothing while another delivery runs or within the client's own code.
+// While another delivery runs, the delivery thread asks after it. Does nothing
+// within the client's own code.
 void offerBuffer(Client& client, ThreadState& thread);
 
 // An OVERHEAD record for a flush that began at `start` and ends now, if the

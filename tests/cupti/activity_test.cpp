@@ -119,6 +119,8 @@ TEST_F(ActivityBuffers, ABufferIsAskedForByTheFirstRecord) {
   EXPECT_EQ(1u, collector_.requests);
   EXPECT_EQ(1u, collector_.completions);
   makeCalls(1);
+  // The thread that delivers in the background may be at work, and asks then.
+  while (collector_.requests < 2) std::this_thread::yield();
   EXPECT_EQ(2u, collector_.requests);
   EXPECT_EQ(5u, collector_.flush().size());
   EXPECT_EQ(2u, collector_.completions);
