@@ -157,7 +157,7 @@ void computeWanted() {
         if (client.apiRecordOn[domain][cbid] != 0) wanted |= 0x10000u << i;
       }
       wantedCalls[domain][cbid].store(wanted, std::memory_order_relaxed);
-      if (cbid < bytes) enabled[cbid] = wanted != 0;
+      if (cbid < bytes) __atomic_store_n(&enabled[cbid], static_cast<uint8_t>(wanted != 0), __ATOMIC_RELAXED);
     }
   }
   uint64_t interest = interestOf(kinds);

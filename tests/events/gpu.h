@@ -36,6 +36,7 @@ class Gpu : public ::testing::Test {
     EXPECT_EQ(CUDA_SUCCESS, cuMemAlloc(&p, bytes));
     EXPECT_EQ(CUDA_SUCCESS, cuMemsetD8(p, fill, bytes));
     buffers_.push_back(p);
+    cuStreamSynchronize(nullptr);  // streams that do not wait for this one may use it
     return p;
   }
   CUfunction function(const std::string& ptx, const char* name) {

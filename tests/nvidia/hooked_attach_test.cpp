@@ -148,7 +148,7 @@ TEST_F(HookedAttach, WhileThreadsLaunch) {
   std::map<uint32_t, uint64_t> last;
   std::stable_sort(kernels.begin(), kernels.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
   for (const auto& k : kernels) {
-    EXPECT_LT(k.start, k.end);
+    EXPECT_LE(k.start, k.end);  // grids of one thread may be shorter than what the model can tell
     EXPECT_GE(k.start, last[k.streamId]);
     last[k.streamId] = k.end;
   }

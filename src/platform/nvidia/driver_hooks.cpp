@@ -10,7 +10,7 @@ namespace {
 
 constexpr bool kLegacy = false, kPerThread = true;
 
-inline bool passes(uint32_t cbid) { return (driverWanted[cbid] | driverHandling[cbid]) == 0; }
+inline bool passes(uint32_t cbid) { return (flagOf(driverWanted[cbid]) | flagOf(driverHandling[cbid])) == 0; }
 
 #define SONDE_DRIVER_HOOK(cbid, since, stream, symbol, structure, types, ...)          \
   CUresult hook_##symbol types {                                                       \

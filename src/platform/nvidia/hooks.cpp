@@ -102,8 +102,8 @@ int32_t driverCall(uint32_t cbid, const char* name, bool perThread, const void* 
   if (thread.underWay != nullptr) [[unlikely]]
     checkUnderWay(thread);
   constexpr uint8_t kReported = kHandleWork | kHandleSync | kHandleMemory;
-  const uint8_t handling = driverHandling[cbid];
-  const bool wanted = driverWanted[cbid] != 0;
+  const uint8_t handling = flagOf(driverHandling[cbid]);
+  const bool wanted = flagOf(driverWanted[cbid]) != 0;
   OpenCall open(wanted || (handling & kReported) != 0);
   SondeApiCall call;
   if (wanted) {

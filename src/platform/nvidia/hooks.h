@@ -23,6 +23,9 @@ extern volatile uint8_t driverWanted[kCbidCount];
 extern volatile uint8_t runtimeWanted[kCbidCount];
 // What the platform itself does about a driver call: bits of Handling.
 extern volatile uint8_t driverHandling[kCbidCount];
+// Threads in the midst of calls read these while they change.
+inline uint8_t flagOf(const volatile uint8_t& flag) { return __atomic_load_n(&flag, __ATOMIC_RELAXED); }
+inline void setFlag(volatile uint8_t& flag, uint8_t value) { __atomic_store_n(&flag, value, __ATOMIC_RELAXED); }
 // The functions without their hooks, by cbid; nullptr: this driver has no such.
 extern void* driverOriginal[kCbidCount];
 extern void* runtimeOriginal[kCbidCount];

@@ -116,7 +116,7 @@ void setInterest(uint64_t bits) {
   if (bits & SONDE_INTEREST_SYNC) mark(kSyncs, kHandleSync);
   if (bits & SONDE_INTEREST_MEMORY) mark(memoryCallbacks(), kHandleMemory);
   for (uint32_t cbid = 0; cbid < kCbidCount; ++cbid)
-    if (driverHandling[cbid] != handling[cbid]) driverHandling[cbid] = handling[cbid];
+    if (flagOf(driverHandling[cbid]) != handling[cbid]) setFlag(driverHandling[cbid], handling[cbid]);
   if (bits & (kWorkInterest | SONDE_INTEREST_UNIFIED_MEMORY)) startHarvester();
   hookRuntimes();
 }

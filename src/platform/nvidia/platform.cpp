@@ -32,8 +32,8 @@ uint64_t now() { return platform::nowNs(); }
 
 void clearWanted() {
   for (uint32_t i = 0; i < kCbidCount; ++i) {
-    driverWanted[i] = 0;
-    runtimeWanted[i] = 0;
+    setFlag(driverWanted[i], 0);
+    setFlag(runtimeWanted[i], 0);
   }
 }
 

@@ -12,7 +12,7 @@ constexpr bool kLegacy = false, kPerThread = true;
 #define SONDE_RUNTIME_HOOK(cbid, since, stream, symbol, structure, types, ...)          \
   cudaError_t hook_##symbol types {                                                     \
     auto* original = reinterpret_cast<decltype(&hook_##symbol)>(runtimeOriginal[cbid]); \
-    if (!runtimeWanted[cbid]) [[likely]]                                                \
+    if (flagOf(runtimeWanted[cbid]) == 0) [[likely]]                                    \
       return original(__VA_ARGS__);                                                     \
     structure params{__VA_ARGS__};                                                      \
     auto run = [&] { return original(__VA_ARGS__); };                                   \
@@ -21,7 +21,7 @@ constexpr bool kLegacy = false, kPerThread = true;
 #define SONDE_RUNTIME_HOOK_PLAIN(cbid, since, stream, symbol, types)                    \
   cudaError_t hook_##symbol types {                                                     \
     auto* original = reinterpret_cast<decltype(&hook_##symbol)>(runtimeOriginal[cbid]); \
-    if (!runtimeWanted[cbid]) [[likely]]                                                \
+    if (flagOf(runtimeWanted[cbid]) == 0) [[likely]]                                    \
       return original();                                                                \
     auto run = [&] { return original(); };                                              \
     return static_cast<cudaError_t>(runtimeCall(cbid, #symbol, nullptr, run));          \

@@ -77,7 +77,7 @@ void checkUnderWay(ThreadCalls& thread) {
     drop(thread);
     return;
   }
-  if (u.open || !runtimeWanted[u.function.cbid]) return;
+  if (u.open || flagOf(runtimeWanted[u.function.cbid]) == 0) return;
   u.open = true;
   if (thread.correlation == 0) thread.correlation = nextCorrelationId();
   ++thread.depth;
