@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a wrong program gets: the driver's error, and where it happened.
+#include "softgpu/exec/faults.h"
+
 #include <unistd.h>
 
 #include <atomic>
 #include <csignal>
 
 #include "device_fixture.h"
+#include "platform/clock.h"
 #include "softgpu/memory/allocator.h"
 
 namespace sonde::softgpu::exec {
@@ -83,6 +86,9 @@ TEST(Faults, ASignalHandlerThatTheProgramInstallsLaterSeesItsOwnCrashesOnly) {
         struct sigaction mine{};
         mine.sa_handler = [](int) { _exit(kernelRuns ? 5 : 2); };
         sigaction(SIGSEGV, &mine, nullptr);
+        const uint64_t installed = platform::nowNs();
+        while (platform::nowNs() < installed + kHandlersKeptNs) {
+        }
         if (k.run("k", {1}, {32}, a.address + 4096).error != 700) _exit(3);
         kernelRuns = 0;
         raise(SIGSEGV);

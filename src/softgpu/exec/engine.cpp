@@ -447,7 +447,7 @@ LaunchOutcome EngineImpl::run(const LaunchRequest& request) {
     return std::move(grid.outcome);
   }
   prepareThreadForFaults();
-  reassertFaultHandlers();
+  keepFaultHandlers(grid.outcome.startNs);
   grid.request = &request;
   grid.program = &program;
   grid.serial = ++serial_;

@@ -177,14 +177,25 @@ bool touchGuarded(void (*touch)(void*), void* argument, uint64_t* address) {
 }
 
 void reassertFaultHandlers() {
+  static std::mutex& mutex = *new std::mutex;
   for (int number : {SIGSEGV, SIGBUS}) {
+    const auto ours = [](const struct sigaction& a) { return (a.sa_flags & SA_SIGINFO) && a.sa_sigaction == &onFault; };
     struct sigaction now{};
-    if (sigaction(number, nullptr, &now) != 0) continue;
-    if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == &onFault) continue;
+    if (sigaction(number, nullptr, &now) != 0 || ours(now)) continue;
+    std::lock_guard lock(mutex);  // another thread may do the same
+    if (sigaction(number, nullptr, &now) != 0 || ours(now)) continue;
     (number == SIGSEGV ? previousSegv : previousBus) = now;
     struct sigaction action = handlerAction();
     sigaction(number, &action, nullptr);
   }
+}
+
+void keepFaultHandlers(uint64_t now) {
+  static std::atomic<uint64_t> last{0};
+  const uint64_t before = last.load(std::memory_order_relaxed);
+  if (now - before < kHandlersKeptNs && now >= before) return;
+  last.store(now, std::memory_order_relaxed);
+  reassertFaultHandlers();
 }
 
 void leaveWarp(WarpState* warp) {

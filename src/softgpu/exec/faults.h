@@ -34,6 +34,10 @@ void setFaultHook(FaultHook hook);
 // The application may have installed handlers of its own since: puts these
 // back in front of them. Theirs still get every fault that is not ours.
 void reassertFaultHandlers();
+// The same before a kernel at this time (ns), unless it was done so shortly before: asking the system costs as much as
+// an empty kernel.
+inline constexpr uint64_t kHandlersKeptNs = 20'000;
+void keepFaultHandlers(uint64_t now);
 
 // Installs the handlers (once) and this thread's alternate stack.
 void prepareThreadForFaults();
