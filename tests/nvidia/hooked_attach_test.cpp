@@ -2,19 +2,17 @@
 //
 // Attaching to a process that is at work already, with the software driver in
 // the place of the vendor's.
-#include <cuda.h>
-#include <cupti.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <map>
-#include <mutex>
 #include <set>
 #include <thread>
 #include <vector>
 
+#include "hooked_records.h"
+
+namespace sonde::test {
 namespace {
 
 const char kPtx[] = R"(.version 7.0
@@ -26,35 +24,10 @@ const char kPtx[] = R"(.version 7.0
 }
 )";
 
-#define CHECK_CU(call) ASSERT_EQ(CUDA_SUCCESS, (call))
-#define CHECK_CUPTI(call) ASSERT_EQ(CUPTI_SUCCESS, (call))
-
-std::mutex mutex;
-std::vector<CUpti_ActivityKernel10> kernels;
-std::vector<CUpti_ActivityMemoryPool2> pools;
-
-void requested(uint8_t** buffer, size_t* size, size_t* maximum) {
-  *size = 1 << 20;
-  *maximum = 0;
-  *buffer = static_cast<uint8_t*>(std::aligned_alloc(8, *size));
-}
-
-void completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
-  CUpti_Activity* r = nullptr;
-  std::lock_guard lock(mutex);
-  while (cuptiActivityGetNextRecord(buffer, valid, &r) == CUPTI_SUCCESS) {
-    if (r->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
-      kernels.push_back(*reinterpret_cast<CUpti_ActivityKernel10*>(r));
-    if (r->kind == CUPTI_ACTIVITY_KIND_MEMORY_POOL) pools.push_back(*reinterpret_cast<CUpti_ActivityMemoryPool2*>(r));
-  }
-  std::free(buffer);
-}
-
 class HookedAttach : public ::testing::Test {
  protected:
   void SetUp() override {
-    kernels.clear();
-    pools.clear();
+    clearRecords();
     CHECK_CU(cuInit(0));
     CHECK_CU(cuDevicePrimaryCtxRetain(&context, 0));
     CHECK_CU(cuCtxSetCurrent(context));
@@ -213,3 +186,4 @@ TEST_F(HookedAttach, PoolsAreTrimmedBySynchronisations) {
 }
 
 }  // namespace
+}  // namespace sonde::test

@@ -2,17 +2,15 @@
 //
 // Graphs whose nodes run when the device says so, on hooks, with the software
 // driver in the place of the vendor's.
-#include <cuda.h>
-#include <cupti.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
-#include <mutex>
 #include <set>
 #include <vector>
 
+#include "hooked_records.h"
+
+namespace sonde::test {
 namespace {
 
 // count(out, handle): the first block does out[0] -= 1 while it is not 0, and the
@@ -52,37 +50,12 @@ set:
 }
 )";
 
-#define CHECK_CU(call) ASSERT_EQ(CUDA_SUCCESS, (call))
-#define CHECK_CUPTI(call) ASSERT_EQ(CUPTI_SUCCESS, (call))
-
-std::mutex mutex;
-std::vector<CUpti_ActivityKernel10> kernels;
-std::vector<CUpti_ActivityMemset4> sets;
-
-void requested(uint8_t** buffer, size_t* size, size_t* maximum) {
-  *size = 1 << 20;
-  *maximum = 0;
-  *buffer = static_cast<uint8_t*>(std::aligned_alloc(8, *size));
-}
-
-void completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
-  CUpti_Activity* r = nullptr;
-  std::lock_guard lock(mutex);
-  while (cuptiActivityGetNextRecord(buffer, valid, &r) == CUPTI_SUCCESS) {
-    if (r->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
-      kernels.push_back(*reinterpret_cast<CUpti_ActivityKernel10*>(r));
-    if (r->kind == CUPTI_ACTIVITY_KIND_MEMSET) sets.push_back(*reinterpret_cast<CUpti_ActivityMemset4*>(r));
-  }
-  std::free(buffer);
-}
-
 using Counts = std::map<int, int>;  // blocks of the grid, and how many kernels had so many
 
 class HookedCondition : public ::testing::Test {
  protected:
   void SetUp() override {
-    kernels.clear();
-    sets.clear();
+    clearRecords();
     CHECK_CUPTI(cuptiActivityRegisterCallbacks(requested, completed));
     CHECK_CUPTI(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
     CHECK_CUPTI(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMSET));
@@ -329,3 +302,4 @@ TEST_F(HookedCondition, MoreRunsThanTheRingHolds) {
 }
 
 }  // namespace
+}  // namespace sonde::test

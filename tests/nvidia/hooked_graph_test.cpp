@@ -2,19 +2,17 @@
 //
 // Nodes of graphs and their ids, on hooks, with the software driver in the place
 // of the vendor's.
-#include <cuda.h>
-#include <cupti.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <set>
 #include <vector>
 
+#include "hooked_records.h"
+
+namespace sonde::test {
 namespace {
 
 const char kPtx[] = R"(.version 7.0
@@ -36,38 +34,10 @@ const char kPtx[] = R"(.version 7.0
 }
 )";
 
-#define CHECK_CU(call) ASSERT_EQ(CUDA_SUCCESS, (call))
-#define CHECK_CUPTI(call) ASSERT_EQ(CUPTI_SUCCESS, (call))
-
-std::mutex mutex;
-std::vector<CUpti_ActivityKernel10> kernels;
-std::vector<CUpti_ActivityMemcpy6> copies;
-std::vector<CUpti_ActivityMemset4> sets;
-
-void requested(uint8_t** buffer, size_t* size, size_t* maximum) {
-  *size = 1 << 20;
-  *maximum = 0;
-  *buffer = static_cast<uint8_t*>(std::aligned_alloc(8, *size));
-}
-
-void completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
-  CUpti_Activity* r = nullptr;
-  std::lock_guard lock(mutex);
-  while (cuptiActivityGetNextRecord(buffer, valid, &r) == CUPTI_SUCCESS) {
-    if (r->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
-      kernels.push_back(*reinterpret_cast<CUpti_ActivityKernel10*>(r));
-    if (r->kind == CUPTI_ACTIVITY_KIND_MEMCPY) copies.push_back(*reinterpret_cast<CUpti_ActivityMemcpy6*>(r));
-    if (r->kind == CUPTI_ACTIVITY_KIND_MEMSET) sets.push_back(*reinterpret_cast<CUpti_ActivityMemset4*>(r));
-  }
-  std::free(buffer);
-}
-
 class HookedGraph : public ::testing::Test {
  protected:
   void SetUp() override {
-    kernels.clear();
-    copies.clear();
-    sets.clear();
+    clearRecords();
     CHECK_CUPTI(cuptiActivityRegisterCallbacks(requested, completed));
     for (CUpti_ActivityKind kind :
          {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET})
@@ -495,3 +465,4 @@ TEST_F(HookedGraph, UnifiedMemoryWithoutTheNodeIsAnErrorThatNamesIt) {
 }
 
 }  // namespace
+}  // namespace sonde::test
