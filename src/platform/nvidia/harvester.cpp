@@ -423,7 +423,6 @@ void enqueue(Stream& stream, const Item& item, uint64_t other) {
   {
     std::lock_guard lock(stream.mutex);
     stream.items.push(item);
-    stream.nextItem.store(stream.items.nextPlace(), std::memory_order_relaxed);
     stream.unordered.store(item.after == nullptr, std::memory_order_relaxed);
     stream.seenOther.store(other, std::memory_order_relaxed);
   }

@@ -66,8 +66,6 @@ class ItemQueue {
     if (count_ == ring_.size()) grow();
     ring_[(head_ + count_++) % ring_.size()] = item;
   }
-  // Where the next one will lie, unless the queue grows first.
-  const Item* nextPlace() const { return ring_.empty() ? nullptr : &ring_[(head_ + count_) % ring_.size()]; }
   void release() {
     ring_ = {};
     head_ = count_ = 0;
@@ -127,9 +125,8 @@ struct Stream {
   uint64_t thread = 0;  // of a per-thread default stream
   std::atomic<bool> dead{false};
 
-  std::mutex mutex;                            // of the items
-  ItemQueue items;                             // not yet reported, in order
-  std::atomic<const Item*> nextItem{nullptr};  // to be fetched ahead, never read
+  std::mutex mutex;  // of the items
+  ItemQueue items;   // not yet reported, in order
   // It does not capture, unless a capture is known to be under way.
   std::atomic<bool> captureKnown{false};
   // Something came in between: the last item's end does not say when the next can start.

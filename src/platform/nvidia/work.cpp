@@ -275,7 +275,6 @@ void PendingWork::prepare(uint32_t cbid, bool perThread, const void* params) {
   // Behind the launch every moment counts: the event is ready before it.
   after_ = takeThreadEvent(*context);
   fetchAhead(after_, 512);
-  fetchAhead(stream_->nextItem.load(std::memory_order_relaxed), sizeof(Item));
   // Something came since the last item whose end tells nothing: the stream has
   // to say itself when it gets here.
   other_ = stream_->legacy     ? context->blockingWork.load(std::memory_order_relaxed)
