@@ -43,6 +43,22 @@ void parseUuid(const char* text, char (&bytes)[16]) {
 
 }  // namespace
 
+const CUaccessPolicyWindow* internAccessPolicy(const SondeWork& work) {
+  if (work.size < offsetof(SondeWork, accessPolicy) + sizeof work.accessPolicy || !work.accessPolicy) return nullptr;
+  const auto& given = *static_cast<const CUaccessPolicyWindow*>(work.accessPolicy);
+  CUaccessPolicyWindow window;
+  std::memset(static_cast<void*>(&window), 0, sizeof window);  // also what lies between the members
+  window.base_ptr = given.base_ptr;
+  window.num_bytes = given.num_bytes;
+  window.hitRatio = given.hitRatio;
+  window.hitProp = given.hitProp;
+  window.missProp = given.missProp;
+  // Longer than what a string keeps in itself, so aligned for everything.
+  static_assert(sizeof window > sizeof(std::string) / 2);
+  return reinterpret_cast<const CUaccessPolicyWindow*>(
+      intern(std::string_view(reinterpret_cast<const char*>(&window), sizeof window)));
+}
+
 CUpti_ActivityKernel10 kernelRecord(const Client& client, const SondeWork& work, CUpti_ActivityKind kind) {
   CUpti_ActivityKernel10 r{};
   r.kind = kind;
@@ -79,6 +95,8 @@ CUpti_ActivityKernel10 kernelRecord(const Client& client, const SondeWork& work,
     r.queued = client.toClientTime(work.queued);
     r.submitted = client.toClientTime(work.submitted);
   }
+  if (client.launchAttributes.load(std::memory_order_relaxed))
+    r.pAccessPolicyWindow = const_cast<CUaccessPolicyWindow*>(internAccessPolicy(work));
   r.launchType = static_cast<uint8_t>(work.launchType);
   r.isSharedMemoryCarveoutRequested = work.sharedMemoryCarveoutRequested != 0;
   r.sharedMemoryCarveoutRequested = static_cast<uint8_t>(work.sharedMemoryCarveout);

@@ -12,6 +12,8 @@
 namespace sonde::core {
 
 // `kind` is KERNEL or CONCURRENT_KERNEL.
+// A copy of the launch's window that lives for ever; nullptr: it has none.
+const CUaccessPolicyWindow* internAccessPolicy(const SondeWork& work);
 CUpti_ActivityKernel10 kernelRecord(const Client& client, const SondeWork& work, CUpti_ActivityKind kind);
 // Of a kernel that a kernel launched.
 CUpti_ActivityCdpKernel cdpKernelRecord(const Client& client, const SondeWork& work);

@@ -174,6 +174,7 @@ void workEnqueued(void*, SondeWork* work) {
     Unfinished unfinished{};
     std::memcpy(&unfinished.work, work, std::min<size_t>(work->size, sizeof unfinished.work));
     unfinished.work.name = intern(work->name);
+    unfinished.work.accessPolicy = internAccessPolicy(*work);
     unfinished.work.start = unfinished.work.end = 0;
     unfinished.work.listenerWord = word & kWantedMask;
     Table& table = tableOf(number);

@@ -245,6 +245,8 @@ typedef struct SondeWork {
   uint64_t completed; /* a kernel and all that it launched; 0: at its end */
   /* As listenerWord. */
   uint64_t listenerWord3;
+  /* Kernels: the CUaccessPolicyWindow of the launch, NULL: none. It lives until the call returns. */
+  const void* accessPolicy;
 } SondeWork;
 
 /* A block that waits for kernels it launched gave up its place, or has it again. */

@@ -98,6 +98,61 @@ TEST_F(GpuKernelFields, Resources) {
   EXPECT_EQ(0u, k.clusterX);
 }
 
+CUlaunchAttribute windowOf(void* base, size_t bytes, float ratio = 0.5f) {
+  CUlaunchAttribute a{};
+  a.id = CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;
+  a.value.accessPolicyWindow = {base, bytes, ratio, CU_ACCESS_PROPERTY_PERSISTING, CU_ACCESS_PROPERTY_STREAMING};
+  return a;
+}
+
+void expectWindow(const CUlaunchAttribute& given, const CUaccessPolicyWindow* window) {
+  ASSERT_NE(nullptr, window);
+  const CUaccessPolicyWindow& w = given.value.accessPolicyWindow;
+  EXPECT_EQ(w.base_ptr, window->base_ptr);
+  EXPECT_EQ(w.num_bytes, window->num_bytes);
+  EXPECT_EQ(w.hitRatio, window->hitRatio);
+  EXPECT_EQ(w.hitProp, window->hitProp);
+  EXPECT_EQ(w.missProp, window->missProp);
+}
+
+TEST_F(GpuKernelFields, AccessPolicyWindowOfTheLaunchOrItsStream) {
+  const CUlaunchAttribute mine = windowOf(out_, 4096), streams = windowOf(out_, 1024, 0.25f);
+  EXPECT_EQ(nullptr, launched({mine}).pAccessPolicyWindow) << "launch attributes were not enabled";
+  ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityEnableLaunchAttributes(1));
+  EXPECT_EQ(nullptr, launched({}).pAccessPolicyWindow);
+  const CUpti_ActivityKernel10 first = launched({mine});
+  expectWindow(mine, first.pAccessPolicyWindow);
+  CUstream stream = nullptr, copy = nullptr;
+  CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  CU(cuStreamCreate(&copy, CU_STREAM_NON_BLOCKING));
+  CU(cuStreamSetAttribute(stream, CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, &streams.value));
+  CU(cuStreamCopyAttributes(copy, stream));
+  expectWindow(streams, launched({}, copy).pAccessPolicyWindow);
+  expectWindow(mine, launched({mine}, stream).pAccessPolicyWindow);
+  // Nodes keep that of the stream which they were captured from.
+  CUgraph graph;
+  CUgraphExec exec;
+  void* arguments[] = {&out_};
+  CU(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  CU(cuLaunchKernel(function_, 1, 1, 1, 32, 1, 1, 0, stream, arguments, nullptr));
+  CU(cuStreamEndCapture(stream, &graph));
+  CU(cuGraphInstantiate(&exec, graph, 0));
+  const CUlaunchAttribute none = windowOf(nullptr, 0);
+  CU(cuStreamSetAttribute(stream, CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, &none.value));
+  EXPECT_EQ(nullptr, launched({}, stream).pAccessPolicyWindow);
+  CU(cuGraphLaunch(exec, stream));
+  finish();
+  const auto nodes = of<CUpti_ActivityKernel10>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+  ASSERT_EQ(1u, nodes.size());
+  expectWindow(streams, nodes[0].pAccessPolicyWindow);
+  expectWindow(mine, first.pAccessPolicyWindow);  // records live longer than launches
+  CU(cuGraphExecDestroy(exec));
+  CU(cuGraphDestroy(graph));
+  CU(cuStreamDestroy(copy));
+  CU(cuStreamDestroy(stream));
+  ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityEnableLaunchAttributes(0));
+}
+
 TEST_F(GpuKernelFields, CacheConfiguration) {
   EXPECT_EQ(CU_FUNC_CACHE_PREFER_NONE, launched({}).cacheConfig.config.requested);
   CU(cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_EQUAL));

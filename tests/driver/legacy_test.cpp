@@ -278,6 +278,14 @@ TEST_F(LegacyTest, GraphsOfCuda10) {
   value.priority = 0;
   OK(cuGraphKernelNodeGetAttribute(second, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value));
   EXPECT_EQ(value.priority, -3);
+  const CUaccessPolicyWindow window{nullptr, 512, 0.5f, CU_ACCESS_PROPERTY_PERSISTING, CU_ACCESS_PROPERTY_NORMAL};
+  value.accessPolicyWindow = window;
+  OK(cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, &value));
+  OK(cuGraphKernelNodeCopyAttributes(second, node));
+  value = {};
+  OK(cuGraphKernelNodeGetAttribute(second, CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, &value));
+  EXPECT_EQ(value.accessPolicyWindow.num_bytes, 512u);
+  EXPECT_EQ(value.accessPolicyWindow.hitProp, CU_ACCESS_PROPERTY_PERSISTING);
   CUgraphNode empty;
   OK(cuGraphAddEmptyNode(&empty, graph, nullptr, 0));
   FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphKernelNodeCopyAttributes(empty, node));

@@ -276,4 +276,43 @@ TEST_F(OrderTest, StreamIds) {
   OK(cuStreamDestroy(b));
 }
 
+TEST_F(OrderTest, AttributesOfStreamsAreKept) {
+  CUstream a, b;
+  OK(cuStreamCreate(&a, 0));
+  OK(cuStreamCreate(&b, 0));
+  CUstreamAttrValue value{};
+  OK(cuStreamGetAttribute(a, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value));
+  EXPECT_EQ(value.syncPolicy, CU_SYNC_POLICY_AUTO);
+  value.syncPolicy = CU_SYNC_POLICY_YIELD;
+  OK(cuStreamSetAttribute(a, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value));
+  int memory = 0;
+  CUstreamAttrValue window{};
+  window.accessPolicyWindow = {&memory, 4, 0.75f, CU_ACCESS_PROPERTY_PERSISTING, CU_ACCESS_PROPERTY_STREAMING};
+  OK(cuStreamSetAttribute(a, CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, &window));
+  OK(cuStreamCopyAttributes(b, a));
+  value = {};
+  OK(cuStreamGetAttribute(b, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value));
+  EXPECT_EQ(value.syncPolicy, CU_SYNC_POLICY_YIELD);
+  OK(cuStreamGetAttribute(b, CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, &value));
+  EXPECT_EQ(value.accessPolicyWindow.base_ptr, &memory);
+  EXPECT_EQ(value.accessPolicyWindow.num_bytes, 4u);
+  EXPECT_EQ(value.accessPolicyWindow.hitRatio, 0.75f);
+  // What is no window is refused, and the one from before stays.
+  int largest = 0;
+  OK(cuDeviceGetAttribute(&largest, CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE, 0));
+  for (const CUaccessPolicyWindow& bad :
+       {CUaccessPolicyWindow{&memory, static_cast<size_t>(largest) + 1, 0, CU_ACCESS_PROPERTY_NORMAL,
+                             CU_ACCESS_PROPERTY_NORMAL},
+        CUaccessPolicyWindow{&memory, 4, 1.5f, CU_ACCESS_PROPERTY_NORMAL, CU_ACCESS_PROPERTY_NORMAL},
+        CUaccessPolicyWindow{&memory, 4, 0, CU_ACCESS_PROPERTY_NORMAL, CU_ACCESS_PROPERTY_PERSISTING}}) {
+    CUstreamAttrValue wrong{};
+    wrong.accessPolicyWindow = bad;
+    EXPECT_EQ(cuStreamSetAttribute(b, CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, &wrong), CUDA_ERROR_INVALID_VALUE);
+  }
+  OK(cuStreamGetAttribute(b, CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, &value));
+  EXPECT_EQ(value.accessPolicyWindow.num_bytes, 4u);
+  OK(cuStreamDestroy(a));
+  OK(cuStreamDestroy(b));
+}
+
 }  // namespace

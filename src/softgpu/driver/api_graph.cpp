@@ -239,7 +239,9 @@ DRIVER_API(cuGraphKernelNodeGetAttribute)(CUgraphNode hNode, CUkernelNodeAttrID 
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
       value_out->clusterDim = {s.cluster.x, s.cluster.y, s.cluster.z};
       return CUDA_SUCCESS;
-    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW: value_out->accessPolicyWindow = {}; return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+      value_out->accessPolicyWindow = s.accessPolicy.value_or(CUaccessPolicyWindow{});
+      return CUDA_SUCCESS;
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
@@ -260,7 +262,8 @@ DRIVER_API(cuGraphKernelNodeSetAttribute)
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
       s.cluster = {value->clusterDim.x, value->clusterDim.y, value->clusterDim.z};
       return CUDA_SUCCESS;
-    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW: return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+      return takeAccessPolicy(*node->work.context->device(), value->accessPolicyWindow, s.accessPolicy);
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }

@@ -146,6 +146,20 @@ CUresult prepareLaunch(Function& function, LaunchShape& shape) {
   return function.load(static_cast<exec::CountLevel>(context.countLevel.load(std::memory_order_relaxed)));
 }
 
+CUresult takeAccessPolicy(const Device& device, const CUaccessPolicyWindow& window, AccessPolicy& policy) {
+  int64_t largest = 0;
+  deviceAttribute(device, CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE, largest);
+  const auto known = [](CUaccessProperty p) {
+    return p == CU_ACCESS_PROPERTY_NORMAL || p == CU_ACCESS_PROPERTY_STREAMING || p == CU_ACCESS_PROPERTY_PERSISTING;
+  };
+  // Misses may not persist.
+  if (window.num_bytes > static_cast<uint64_t>(largest) || !(window.hitRatio >= 0 && window.hitRatio <= 1) ||
+      !known(window.hitProp) || !known(window.missProp) || window.missProp == CU_ACCESS_PROPERTY_PERSISTING)
+    return CUDA_ERROR_INVALID_VALUE;
+  policy = window.num_bytes != 0 ? AccessPolicy(window) : std::nullopt;
+  return CUDA_SUCCESS;
+}
+
 CUresult launch(CUfunction hFunction, const LaunchShape& shape, CUstream hStream, void** kernelParams, void** extra) {
   const tools::CallCorrelation correlation;
   Ref<Stream> stream;
@@ -173,6 +187,7 @@ CUresult launch(CUfunction hFunction, const LaunchShape& shape, CUstream hStream
   plan.cooperative = full.cooperative;
   plan.sms = full.sms;
   plan.carveout = full.carveout;
+  plan.accessPolicy = full.accessPolicy ? full.accessPolicy : stream->accessPolicy();
   plan.priority = full.hasPriority ? full.priority : stream->priority();
   if (Capture* capture = stream->capture.load()) return captureKernel(*capture, *stream, command);
   command->gridId = nextGridId();
@@ -217,8 +232,15 @@ DRIVER_API(cuLaunchKernelEx)(const CUlaunchConfig* config, CUfunction f, void** 
   for (unsigned i = 0; i < config->numAttrs; i++) {
     const CUlaunchAttribute& a = config->attrs[i];
     switch (static_cast<int>(a.id)) {
+      case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW: {
+        Ref<Stream> stream;
+        if (const CUresult e = resolveStream(config->hStream, stream)) return e;
+        if (const CUresult e =
+                takeAccessPolicy(*stream->context()->device(), a.value.accessPolicyWindow, shape.accessPolicy))
+          return e;
+        break;
+      }
       case CU_LAUNCH_ATTRIBUTE_IGNORE:
-      case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
       case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
       case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
       case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:

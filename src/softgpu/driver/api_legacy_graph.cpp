@@ -131,6 +131,8 @@ DRIVER_API(cuGraphKernelNodeCopyAttributes)(CUgraphNode dst, CUgraphNode src) {
   shape.hasPriority = other.hasPriority;
   shape.priority = other.priority;
   shape.cluster = other.cluster;
+  shape.carveout = other.carveout;
+  shape.accessPolicy = other.accessPolicy;
   return CUDA_SUCCESS;
 }
 

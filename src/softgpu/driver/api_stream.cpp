@@ -8,6 +8,7 @@
 #include "softgpu/driver/context.h"
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/green.h"
+#include "softgpu/driver/launch.h"
 #include "softgpu/driver/managed.h"
 #include "softgpu/driver/sync.h"
 #include "softgpu/driver/tools.h"
@@ -212,7 +213,11 @@ DRIVER_API(cuStreamAttachMemAsync)(CUstream hStream, CUdeviceptr dptr, size_t le
 DRIVER_API(cuStreamCopyAttributes)(CUstream dst, CUstream src) {
   Ref<Stream> d, s;
   if (const CUresult e = resolveStream(dst, d)) return e;
-  return resolveStream(src, s);
+  if (const CUresult e = resolveStream(src, s)) return e;
+  if (d->context() != s->context()) return CUDA_ERROR_INVALID_VALUE;
+  d->setAccessPolicy(s->accessPolicy());
+  d->syncPolicy.store(s->syncPolicy.load());
+  return CUDA_SUCCESS;
 }
 
 DRIVER_API(cuStreamGetAttribute)(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue* value_out) {
@@ -221,8 +226,12 @@ DRIVER_API(cuStreamGetAttribute)(CUstream hStream, CUstreamAttrID attr, CUstream
   if (!value_out) return CUDA_ERROR_INVALID_VALUE;
   switch (static_cast<int>(attr)) {
     case CU_LAUNCH_ATTRIBUTE_PRIORITY: value_out->priority = stream->priority(); return CUDA_SUCCESS;
-    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY: value_out->syncPolicy = CU_SYNC_POLICY_AUTO; return CUDA_SUCCESS;
-    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW: value_out->accessPolicyWindow = {}; return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+      value_out->syncPolicy = stream->syncPolicy.load();
+      return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+      value_out->accessPolicyWindow = stream->accessPolicy().value_or(CUaccessPolicyWindow{});
+      return CUDA_SUCCESS;
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
@@ -234,7 +243,17 @@ DRIVER_API(cuStreamSetAttribute)(CUstream hStream, CUstreamAttrID attr, const CU
   switch (static_cast<int>(attr)) {
     // Hints: they change how fast, never what.
     case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW: return CUDA_SUCCESS;
+      if (value->syncPolicy < CU_SYNC_POLICY_AUTO || value->syncPolicy > CU_SYNC_POLICY_BLOCKING_SYNC)
+        return CUDA_ERROR_INVALID_VALUE;
+      stream->syncPolicy.store(value->syncPolicy);
+      return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW: {
+      AccessPolicy policy;
+      if (const CUresult e = takeAccessPolicy(*stream->context()->device(), value->accessPolicyWindow, policy))
+        return e;
+      stream->setAccessPolicy(policy);
+      return CUDA_SUCCESS;
+    }
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -62,6 +63,9 @@ class ParamBuffer {
 // Multiprocessors of a device, by number, in rising order.
 using SmSet = std::vector<uint32_t>;
 
+// What a launch says of the L2 cache. There is none to steer; records tell it.
+using AccessPolicy = std::optional<CUaccessPolicyWindow>;
+
 struct LaunchPlan {
   Ref<Function> function;
   exec::Dim3 grid, block, cluster{0, 0, 0};
@@ -70,6 +74,7 @@ struct LaunchPlan {
   int32_t priority = 0;
   int32_t carveout = -1;             // as in LaunchShape
   std::shared_ptr<const SmSet> sms;  // null: all
+  AccessPolicy accessPolicy;
   ParamBuffer params;
 };
 

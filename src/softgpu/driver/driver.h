@@ -124,6 +124,11 @@ class Stream final : public Object {
   // For the scheduler: runs commands until the queue is empty or must wait.
   bool tryRun();
 
+  // Attributes that may change at any time.
+  AccessPolicy accessPolicy() const;
+  void setAccessPolicy(const AccessPolicy& policy);
+  std::atomic<CUsynchronizationPolicy> syncPolicy{CU_SYNC_POLICY_AUTO};
+
   // Set when it is made: what kernels may run on (null: all), and the green context.
   std::shared_ptr<const SmSet> sms;
   Ref<Object> green;
@@ -160,6 +165,9 @@ class Stream final : public Object {
   Command* spare_ = nullptr;
   uint32_t hostWaiters_ = 0;
   std::vector<Parked> parked_;
+  mutable std::mutex policyMutex_;
+  AccessPolicy policy_;
+  std::atomic<bool> hasPolicy_{false};
   std::atomic<uint64_t> enqueued_{0}, completed_{0};
 };
 

@@ -76,6 +76,7 @@ SondeWork describeKernel(Stream& stream, const Command& command, uint64_t start,
   w.sharedMemoryCarveout = carveout >= 0 ? static_cast<uint32_t>(carveout) : 0;
   w.launchType = l.cooperative ? 1 : 0;
   w.priority = l.priority;
+  w.accessPolicy = l.accessPolicy ? &*l.accessPolicy : nullptr;
   return w;
 }
 

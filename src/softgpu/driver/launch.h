@@ -12,7 +12,11 @@ struct LaunchShape {
   int32_t priority = 0;
   int32_t carveout = -1;             // percent of shared memory asked for; -1: as the function has it
   std::shared_ptr<const SmSet> sms;  // null: all of the device
+  AccessPolicy accessPolicy;         // none: the stream's
 };
+
+// A window of the attribute ACCESS_POLICY_WINDOW; one of no bytes is none.
+CUresult takeAccessPolicy(const Device& device, const CUaccessPolicyWindow& window, AccessPolicy& policy);
 
 // Copies the parameters of a launch into the kernel's packed form.
 CUresult packParams(const exec::KernelInfo& info, void** kernelParams, void** extra, ParamBuffer& params);

@@ -178,6 +178,18 @@ void Stream::run(bool helper, uint64_t until) {
   }
 }
 
+AccessPolicy Stream::accessPolicy() const {
+  if (!hasPolicy_.load(std::memory_order_acquire)) return std::nullopt;
+  std::lock_guard lock(policyMutex_);
+  return policy_;
+}
+
+void Stream::setAccessPolicy(const AccessPolicy& policy) {
+  std::lock_guard lock(policyMutex_);
+  policy_ = policy;
+  hasPolicy_.store(policy.has_value(), std::memory_order_release);
+}
+
 void Stream::waitFor(uint64_t sequence) {
   if (completed() >= sequence) return;
   const bool mayHelp = !thread().inHostFunction;
