@@ -84,7 +84,8 @@ function(sonde_test name)
   include(GoogleTest)
   add_executable(${name} ${A_SOURCES})
   sonde_c_interface(${name})  # called with what is no enumerator
-  target_link_libraries(${name} PRIVATE sonde_options ${A_DEPENDS} GTest::gtest_main GTest::gmock Threads::Threads)
+  # Our headers come first for every test: one that takes a toolkit's by mistake would only build where there is one.
+  target_link_libraries(${name} PRIVATE sonde_options ${A_DEPENDS} sonde_cupti_headers GTest::gtest_main GTest::gmock Threads::Threads)
   if(A_ENVIRONMENT)
     # A list in PROPERTIES would fall apart on its way into the test script.
     set_target_properties(${name} PROPERTIES CROSSCOMPILING_EMULATOR "${CMAKE_COMMAND};-E;env;${A_ENVIRONMENT}")

@@ -340,7 +340,7 @@ TEST_F(Run, WhatCannotBeWrittenIsFoundBeforeTheApplicationRuns) {
 TEST_F(Run, WhenAnOutputCannotBeWrittenTheRecordsAreKept) {
   fs::create_directory(file("gone"));
   const std::string command =
-      "cd " + folder_ + " && exec " SONDE " run -o gone/t.csv sh -c 'rmdir gone; exec " + kApp + "'";
+      "cd '" + folder_ + "' && exec '" SONDE "' run -o gone/t.csv sh -c 'rmdir gone; exec \"$0\"' '" + kApp + "'";
   const Outcome o = sonde::test::runProgram({"/bin/sh", "-c", command}, environment_);
   EXPECT_EQ(o.status, 125);
   EXPECT_THAT(o.err, HasSubstr("cannot create gone/t.csv: No such file or directory"));

@@ -119,9 +119,9 @@ TEST(ClientTables, WhatCannotBeReadIsKnown) {
 
 // The same in a program that knows nothing of its client. What it prints, unless all is well.
 std::string inject(const Personality& client) {
-  std::string command = "CUDA_INJECTION64_PATH=" CLIENT_LIBRARY " CLIENT_TABLE=" + client.file;
+  std::string command = "CUDA_INJECTION64_PATH='" CLIENT_LIBRARY "' CLIENT_TABLE='" + client.file + "'";
   if (!client.layout.empty()) command += " SONDE_RECORD_LAYOUT=" + client.layout;
-  command += std::string(" " CLIENT_PROGRAM) + (client.graphs ? " graphs" : "") + " 2>&1";
+  command += std::string(" '" CLIENT_PROGRAM "'") + (client.graphs ? " graphs" : "") + " 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return "popen fails";
   std::string output;

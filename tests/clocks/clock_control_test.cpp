@@ -340,8 +340,8 @@ TEST_F(ClockControl, CLK_018_030_AForkedChildFreesNothing) {
 // Runs this program in another process, for one test that is disabled otherwise.
 int another(const std::string& test, const std::string& directory) {
   const std::string self = fs::read_symlink("/proc/self/exe");
-  const int status = std::system(("SONDE_TEST_STATE_DIR=" + directory + " " + self +
-                                  " --gtest_also_run_disabled_tests --gtest_filter='*" + test + "' >/dev/null 2>&1")
+  const int status = std::system(("SONDE_TEST_STATE_DIR='" + directory + "' '" + self +
+                                  "' --gtest_also_run_disabled_tests --gtest_filter='*" + test + "' >/dev/null 2>&1")
                                      .c_str());
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }

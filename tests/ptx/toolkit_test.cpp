@@ -23,10 +23,10 @@ namespace fs = std::filesystem;
 
 int shell(const std::string& command) { return std::system((command + " >/dev/null 2>&1").c_str()); }
 
-// The program's path, or "" when it is not installed.
+// The program's path, or "" when it is not installed. A wrapper on the PATH may have outlived its toolkit.
 std::string tool(const std::string& name) {
   for (const std::string& candidate : {name, "/usr/local/cuda/bin/" + name})
-    if (shell("command -v " + candidate) == 0) return candidate;
+    if (shell(candidate + " --version") == 0) return candidate;
   return {};
 }
 

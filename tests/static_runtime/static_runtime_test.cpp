@@ -7,8 +7,8 @@
 namespace {
 
 std::string run(const std::string& program, const std::string& environment) {
-  const std::string command =
-      "LD_LIBRARY_PATH=" LIBRARIES " LD_PRELOAD=" REPLACEMENT " " + environment + " " + program + " 2>&1";
+  const std::string command =  // LD_PRELOAD is parted at spaces, a folder's name may have some
+      "LD_LIBRARY_PATH='" LIBRARIES "' LD_PRELOAD=" REPLACEMENT " " + environment + " " + program + " 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
   std::string out;
   char buffer[256];
@@ -18,15 +18,15 @@ std::string run(const std::string& program, const std::string& environment) {
 }
 
 TEST(StaticRuntime, IsReplacedByTheSoftwareGpus) {
-  EXPECT_EQ(run(PROGRAM, ""), "malloc 0\nmemset 0\nmemcpy 0\nbyte 9\ncount 0 1\nown 42\n");
+  EXPECT_EQ(run("'" PROGRAM "'", ""), "malloc 0\nmemset 0\nmemcpy 0\nbyte 9\ncount 0 1\nown 42\n");
 }
 
 TEST(StaticRuntime, IsLeftAloneWhenAsked) {
-  EXPECT_EQ(run(PROGRAM, "SONDE_STATIC_RUNTIME=0"), "malloc 77\nbyte 0\ncount 77 0\nown 42\n");
+  EXPECT_EQ(run("'" PROGRAM "'", "SONDE_STATIC_RUNTIME=0"), "malloc 77\nbyte 0\ncount 77 0\nown 42\n");
 }
 
 TEST(StaticRuntime, TellsWhatItDid) {
-  const std::string text = run(PROGRAM, "SONDE_STATIC_RUNTIME=verbose");
+  const std::string text = run("'" PROGRAM "'", "SONDE_STATIC_RUNTIME=verbose");
   EXPECT_NE(
       text.find("static CUDA runtime in the executable: 5 functions replaced by those of libcudart.so.13, 0 kept"),
       std::string::npos)
@@ -34,16 +34,17 @@ TEST(StaticRuntime, TellsWhatItDid) {
 }
 
 TEST(StaticRuntime, ThatIsStrippedIsToldHowToRelink) {
-  const std::string text = run(STRIPPED, "");
+  const std::string text = run("'" STRIPPED "'", "");
   EXPECT_NE(text.find("-cudart shared"), std::string::npos) << text;
   EXPECT_NE(text.find("malloc 77"), std::string::npos) << text;
-  EXPECT_EQ(run(STRIPPED, "SONDE_QUIET=1").find("-cudart shared"), std::string::npos);
+  EXPECT_EQ(run("'" STRIPPED "'", "SONDE_QUIET=1").find("-cudart shared"), std::string::npos);
 }
 
 // What is loaded later, before its constructors run.
 TEST(StaticRuntime, InASharedObjectIsReplacedWhenItIsLoaded) {
-  EXPECT_EQ(run(LOADER " " LIBRARY, ""), "constructor 1\nmalloc 0\nmemset 0\nmemcpy 0\nbyte 9\ncount 0 1\nown 42\n");
-  EXPECT_EQ(run(LOADER " " LIBRARY, "SONDE_STATIC_RUNTIME=0"),
+  EXPECT_EQ(run("'" LOADER "' '" LIBRARY "'", ""),
+            "constructor 1\nmalloc 0\nmemset 0\nmemcpy 0\nbyte 9\ncount 0 1\nown 42\n");
+  EXPECT_EQ(run("'" LOADER "' '" LIBRARY "'", "SONDE_STATIC_RUNTIME=0"),
             "constructor 0\nmalloc 77\nbyte 0\ncount 77 0\nown 42\n");
 }
 
