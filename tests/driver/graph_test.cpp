@@ -183,6 +183,80 @@ TEST_F(GraphTest, ExecutableGraphsCanBeUpdated) {
   EXPECT_EQ(info.result, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
 }
 
+// What an update says about the first thing that does not fit.
+TEST_F(GraphTest, UpdatesSayWhatDoesNotFit) {
+  auto set = [&](CUgraph graph, CUgraphNode* node, const CUgraphNode* after, unsigned value, size_t height) {
+    CUDA_MEMSET_NODE_PARAMS m{};
+    m.dst = p_;
+    m.elementSize = 4;
+    m.value = value;
+    m.width = 1;
+    m.height = height;
+    m.pitch = 4;
+    return cuGraphAddMemsetNode(node, graph, after, after ? 1 : 0, &m, context_);
+  };
+  CUgraph g;
+  CUgraphNode a, b;
+  OK(cuGraphCreate(&g, 0));
+  OK(set(g, &a, nullptr, 1, 2));
+  OK(cuGraphAddEmptyNode(&b, g, &a, 1));
+  CUgraphExec exec;
+  OK(cuGraphInstantiate(&exec, g, 0));
+  CUgraphExecUpdateResultInfo info;
+  {  // another type
+    CUgraph h;
+    CUgraphNode x, y;
+    OK(cuGraphCreate(&h, 0));
+    OK(cuGraphAddEmptyNode(&x, h, nullptr, 0));
+    OK(cuGraphAddEmptyNode(&y, h, &x, 1));
+    FAILS(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, cuGraphExecUpdate(exec, h, &info));
+    EXPECT_EQ(info.result, CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED);
+    EXPECT_EQ(info.errorNode, x);
+    OK(cuGraphDestroy(h));
+  }
+  {  // no edge
+    CUgraph h;
+    CUgraphNode x, y;
+    OK(cuGraphCreate(&h, 0));
+    OK(set(h, &x, nullptr, 1, 2));
+    OK(cuGraphAddEmptyNode(&y, h, nullptr, 0));
+    FAILS(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, cuGraphExecUpdate(exec, h, &info));
+    EXPECT_EQ(info.result, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
+    EXPECT_EQ(info.errorNode, y);
+    OK(cuGraphDestroy(h));
+  }
+  {  // a set of two dimensions keeps its shape
+    CUgraph h;
+    CUgraphNode x, y;
+    OK(cuGraphCreate(&h, 0));
+    OK(set(h, &x, nullptr, 1, 3));
+    OK(cuGraphAddEmptyNode(&y, h, &x, 1));
+    FAILS(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, cuGraphExecUpdate(exec, h, &info));
+    EXPECT_EQ(info.result, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED);
+    EXPECT_EQ(info.errorNode, x);
+    OK(cuGraphDestroy(h));
+  }
+  // Afterwards a node is still named by the graph that the executable one was made from.
+  CUgraph h;
+  CUgraphNode x, y;
+  OK(cuGraphCreate(&h, 0));
+  OK(set(h, &x, nullptr, 9, 2));
+  OK(cuGraphAddEmptyNode(&y, h, &x, 1));
+  OK(cuGraphExecUpdate(exec, h, &info));
+  EXPECT_EQ(info.result, CU_GRAPH_EXEC_UPDATE_SUCCESS);
+  EXPECT_EQ(info.errorNode, nullptr);
+  OK(cuGraphLaunch(exec, s_));
+  OK(cuStreamSynchronize(s_));
+  EXPECT_EQ(at(0), 9u);
+  EXPECT_EQ(at(1), 9u);
+  unsigned enabled = 7;
+  OK(cuGraphNodeGetEnabled(exec, a, &enabled));
+  EXPECT_EQ(enabled, 1u);
+  FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphNodeGetEnabled(exec, x, &enabled));
+  FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphExecUpdate(exec, nullptr, &info));
+  EXPECT_EQ(info.result, CU_GRAPH_EXEC_UPDATE_ERROR);
+}
+
 TEST_F(GraphTest, CaptureOverTwoStreams) {
   CUstream t;
   OK(cuStreamCreate(&t, CU_STREAM_NON_BLOCKING));

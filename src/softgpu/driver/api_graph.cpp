@@ -8,6 +8,7 @@
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/graph.h"
 #include "softgpu/driver/graph_nodes.h"
+#include "softgpu/driver/message.h"
 
 namespace sonde::softgpu::driver {
 
@@ -88,16 +89,36 @@ CUresult eventWork(CUevent event, CUgraphNodeType type, NodeWork& work) {
   return CUDA_SUCCESS;
 }
 
+namespace {
+
+CUresult refuseCopy() {
+  say("a graph that allocates or frees memory cannot be copied; as a child it must be moved "
+      "(CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)");
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+}  // namespace
+
 CUresult childWork(CUgraph handle, NodeWork& work) {
   Ref<Graph> child;
   if (const CUresult e = findGraph(handle, child)) return e;
   work.type = CU_GRAPH_NODE_TYPE_GRAPH;
   {
     std::lock_guard lock(graphLock());
+    if (child->hasMemoryNodes()) return refuseCopy();
     work.child = child->clone();
   }
   if (!work.child) return CUDA_ERROR_OUT_OF_MEMORY;
   work.child->ownedByNode = true;
+  return CUDA_SUCCESS;
+}
+
+CUresult movedChildWork(CUgraph handle, CUgraph parent, NodeWork& work) {
+  Ref<Graph> child;
+  if (const CUresult e = findGraph(handle, child)) return e;
+  if (child->ownedByNode || handle == parent) return CUDA_ERROR_INVALID_VALUE;
+  work.type = CU_GRAPH_NODE_TYPE_GRAPH;
+  work.child = std::move(child);
   return CUDA_SUCCESS;
 }
 
@@ -115,8 +136,10 @@ CUresult addNode(CUgraphNode* out, CUgraph hGraph, const CUgraphNode* dependenci
       if (std::find(before.begin(), before.end(), d.get()) != before.end()) return CUDA_ERROR_INVALID_VALUE;
       before.push_back(d.get());
     }
+    if (const CUresult e = claimMemory(*graph, work)) return e;
     node = graph->add(std::move(work), before);
     if (!node) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (node->work.child) node->work.child->ownedByNode = true;
   }
   reportGraph(SONDE_RESOURCE_GRAPH_NODE_CREATED, graph.get(), node.get(), nullptr);
   *out = static_cast<CUgraphNode>(node->handle());
@@ -161,6 +184,7 @@ DRIVER_API(cuGraphClone)(CUgraph* phGraphClone, CUgraph originalGraph) {
   Ref<Graph> copy;
   {
     std::lock_guard lock(graphLock());
+    if (graph->hasMemoryNodes()) return refuseCopy();
     copy = graph->clone();
   }
   if (!copy) return CUDA_ERROR_OUT_OF_MEMORY;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Executable graphs: making, changing and launching them. A launch enqueues
+// Executable graphs: making and launching them. A launch enqueues
 // its nodes one after the other on the stream, in an order that keeps all
 // dependencies.
 #include <algorithm>
@@ -15,12 +15,11 @@
 #include "softgpu/driver/graph_memory.h"
 #include "softgpu/driver/graph_nodes.h"
 #include "softgpu/driver/memory_op.h"
+#include "softgpu/driver/message.h"
 #include "softgpu/driver/tools.h"
 #include "softgpu/exec/condition.h"
 
 namespace sonde::softgpu::driver {
-
-namespace {
 
 CUresult findExec(CUgraphExec handle, Ref<GraphExec>& out) {
   if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
@@ -28,9 +27,8 @@ CUresult findExec(CUgraphExec handle, Ref<GraphExec>& out) {
   return out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// Child graphs are expanded in place. False: a cycle.
-bool expand(const Graph& graph, std::vector<size_t> entry, std::vector<GraphExec::Step>& steps,
-            std::vector<size_t>& last) {
+bool expandSteps(const Graph& graph, std::vector<size_t> entry, std::vector<GraphExec::Step>& steps,
+                 std::vector<size_t>& last) {
   std::vector<GraphNode*> order;
   if (!graph.sorted(order)) return false;
   std::map<const GraphNode*, std::vector<size_t>> ends;  // the steps that finish a node
@@ -39,14 +37,14 @@ bool expand(const Graph& graph, std::vector<size_t> entry, std::vector<GraphExec
     for (GraphNode* d : n->dependencies) before.insert(before.end(), ends[d].begin(), ends[d].end());
     if (n->work.type == CU_GRAPH_NODE_TYPE_GRAPH) {
       std::vector<size_t> inner;
-      if (!expand(*n->work.child, before, steps, inner)) return false;
+      if (!expandSteps(*n->work.child, before, steps, inner)) return false;
       ends[n] = inner.empty() ? before : inner;
     } else {
       steps.push_back({n->id, n->handle(), n->work, true, before});
       for (const Ref<Graph>& body : n->work.bodies) {
         std::vector<GraphExec::Step> inner;
         std::vector<size_t> ignored;
-        if (!expand(*body, {}, inner, ignored)) return false;
+        if (!expandSteps(*body, {}, inner, ignored)) return false;
         steps.back().bodies.push_back(std::move(inner));
       }
       ends[n] = {steps.size() - 1};
@@ -57,7 +55,25 @@ bool expand(const Graph& graph, std::vector<size_t> entry, std::vector<GraphExec
   return true;
 }
 
-CUresult instantiate(CUgraphExec* out, CUgraph hGraph, cuuint64_t flags, CUgraphInstantiateResult* why) {
+namespace {
+
+// Bodies of conditional nodes may hold kernels, copies, sets, empty, child and
+// conditional nodes. The first step of one that is something else.
+const GraphExec::Step* unfitForBody(const std::vector<GraphExec::Step>& steps, bool inBody = false) {
+  for (const GraphExec::Step& s : steps) {
+    const CUgraphNodeType t = s.work.type;
+    const bool fits = t == CU_GRAPH_NODE_TYPE_KERNEL || t == CU_GRAPH_NODE_TYPE_MEMCPY ||
+                      t == CU_GRAPH_NODE_TYPE_MEMSET || t == CU_GRAPH_NODE_TYPE_EMPTY ||
+                      t == CU_GRAPH_NODE_TYPE_CONDITIONAL;
+    if (inBody && !fits) return &s;
+    for (const auto& body : s.bodies)
+      if (const GraphExec::Step* unfit = unfitForBody(body, true)) return unfit;
+  }
+  return nullptr;
+}
+
+CUresult instantiate(CUgraphExec* out, CUgraph hGraph, cuuint64_t flags, CUgraphInstantiateResult* why,
+                     CUgraphNode* errorNode = nullptr) {
   Ref<Graph> graph;
   if (const CUresult e = findGraph(hGraph, graph)) return e;
   constexpr cuuint64_t known = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
@@ -69,10 +85,23 @@ CUresult instantiate(CUgraphExec* out, CUgraph hGraph, cuuint64_t flags, CUgraph
     std::lock_guard lock(graphLock());
     std::vector<size_t> last;
     exec->conditions = graph->conditions;
-    if (!expand(*graph, {}, exec->steps, last)) {
+    if (graph->hasMemoryNodes()) {
+      if (graph->memoryExec) {
+        say("a graph that allocates or frees memory can be instantiated once at a time");
+        return CUDA_ERROR_NOT_SUPPORTED;
+      }
+      exec->memoryGraph = graph->handle();
+    }
+    if (!expandSteps(*graph, {}, exec->steps, last)) {
       if (why) *why = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
       return CUDA_ERROR_INVALID_VALUE;
     }
+    if (const GraphExec::Step* unfit = unfitForBody(exec->steps)) {
+      if (why) *why = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
+      if (errorNode) *errorNode = static_cast<CUgraphNode>(unfit->node);
+      return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    if (exec->memoryGraph) graph->memoryExec = exec->id;
   }
   if (!HandleTable::publish(exec.get())) return CUDA_ERROR_OUT_OF_MEMORY;
   reportGraph(SONDE_RESOURCE_GRAPH_EXEC_CREATED, graph.get(), nullptr, exec.get());
@@ -92,13 +121,18 @@ DRIVER_API(cuGraphInstantiateWithParams)
   if (!p) return CUDA_ERROR_INVALID_VALUE;
   p->hErrNode_out = nullptr;
   p->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
-  return instantiate(phGraphExec, hGraph, p->flags, &p->result_out);
+  return instantiate(phGraphExec, hGraph, p->flags, &p->result_out, &p->hErrNode_out);
 }
 
 DRIVER_API(cuGraphExecDestroy)(CUgraphExec hGraphExec) {
   Ref<GraphExec> exec;
   if (const CUresult e = findExec(hGraphExec, exec)) return e;
   reportGraph(SONDE_RESOURCE_GRAPH_EXEC_DESTROY_STARTING, nullptr, nullptr, exec.get());
+  if (exec->memoryGraph) {
+    const Ref<Graph> graph = HandleTable::find<Graph>(exec->memoryGraph);
+    std::lock_guard lock(graphLock());
+    if (graph && graph->memoryExec == exec->id) graph->memoryExec = 0;
+  }
   return HandleTable::retire(exec.get()) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -287,152 +321,6 @@ DRIVER_API(cuGraphLaunch)(CUgraphExec hGraph, CUstream hStream) {
     if (const CUresult e = enqueue(*stream, *exec, step, correlation)) return e;
   }
   if (whole) mark(CommandKind::graphEnd);
-  return CUDA_SUCCESS;
-}
-
-// ---------------------------------------------------------------- changes --
-
-DRIVER_API(cuGraphExecUpdate_v2)(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo* info) {
-  Ref<GraphExec> exec;
-  if (const CUresult e = findExec(hGraphExec, exec)) return e;
-  Ref<Graph> graph;
-  if (const CUresult e = findGraph(hGraph, graph)) return e;
-  if (!info) return CUDA_ERROR_INVALID_VALUE;
-  *info = {};
-  std::vector<GraphExec::Step> fresh;
-  std::vector<Condition> conditions;
-  {
-    std::lock_guard lock(graphLock());
-    std::vector<size_t> last;
-    conditions = graph->conditions;
-    if (!expand(*graph, {}, fresh, last)) {
-      info->result = CU_GRAPH_EXEC_UPDATE_ERROR;
-      return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
-    }
-  }
-  std::lock_guard lock(exec->mutex);
-  auto refuse = [&](CUgraphExecUpdateResult why, void* node) {
-    info->result = why;
-    info->errorNode = static_cast<CUgraphNode>(node);
-    return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
-  };
-  if (fresh.size() != exec->steps.size()) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, nullptr);
-  for (size_t i = 0; i < fresh.size(); i++) {
-    const NodeWork &was = exec->steps[i].work, &now = fresh[i].work;
-    if (was.type != now.type) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, fresh[i].node);
-    if (exec->steps[i].dependencies != fresh[i].dependencies)
-      return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, fresh[i].node);
-    if (!(was.context == now.context)) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, fresh[i].node);
-  }
-  for (size_t i = 0; i < fresh.size(); i++) {
-    fresh[i].enabled = exec->steps[i].enabled;
-    exec->steps[i] = std::move(fresh[i]);
-  }
-  exec->conditions = std::move(conditions);
-  info->result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
-  return CUDA_SUCCESS;
-}
-
-namespace {
-
-// Changes one step by what `change` does to a copy of its work.
-template <class F>
-CUresult changeStep(CUgraphExec hExec, CUgraphNode hNode, CUgraphNodeType type, F&& change) {
-  Ref<GraphExec> exec;
-  if (const CUresult e = findExec(hExec, exec)) return e;
-  std::lock_guard lock(exec->mutex);
-  GraphExec::Step* step = exec->find(hNode);
-  if (!step || step->work.type != type) return CUDA_ERROR_INVALID_VALUE;
-  NodeWork work = step->work;
-  if (const CUresult e = change(work)) return e;
-  if (!(work.context == step->work.context)) return CUDA_ERROR_INVALID_VALUE;
-  step->work = std::move(work);
-  return CUDA_SUCCESS;
-}
-
-}  // namespace
-
-DRIVER_API(cuGraphExecKernelNodeSetParams_v2)
-(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS* nodeParams) {
-  if (!nodeParams) return CUDA_ERROR_INVALID_VALUE;
-  return changeStep(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_KERNEL,
-                    [&](NodeWork& w) { return kernelWork(*nodeParams, w); });
-}
-DRIVER_API(cuGraphExecMemcpyNodeSetParams)
-(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D* copyParams, CUcontext ctx) {
-  return changeStep(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_MEMCPY,
-                    [&](NodeWork& w) { return copyWork(copyParams, ctx, w); });
-}
-DRIVER_API(cuGraphExecMemsetNodeSetParams)
-(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS* memsetParams, CUcontext ctx) {
-  return changeStep(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_MEMSET,
-                    [&](NodeWork& w) { return setWork(memsetParams, ctx, w); });
-}
-DRIVER_API(cuGraphExecHostNodeSetParams)
-(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS* nodeParams) {
-  if (!nodeParams || !nodeParams->fn) return CUDA_ERROR_INVALID_VALUE;
-  return changeStep(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_HOST, [&](NodeWork& w) {
-    w.host = *nodeParams;
-    return CUDA_SUCCESS;
-  });
-}
-// The child graph that the node was made with gives way to another of the same shape.
-DRIVER_API(cuGraphExecChildGraphNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph) {
-  Ref<GraphExec> exec;
-  if (const CUresult e = findExec(hGraphExec, exec)) return e;
-  const Ref<GraphNode> node = HandleTable::find<GraphNode>(hNode);
-  if (!node || node->work.type != CU_GRAPH_NODE_TYPE_GRAPH) return CUDA_ERROR_INVALID_VALUE;
-  Ref<Graph> graph;
-  if (const CUresult e = findGraph(childGraph, graph)) return e;
-  std::vector<GraphExec::Step> old, fresh;
-  {
-    std::lock_guard lock(graphLock());
-    std::vector<size_t> ignored;
-    if (!expand(*node->work.child, {}, old, ignored) || !expand(*graph, {}, fresh, ignored))
-      return CUDA_ERROR_INVALID_VALUE;
-  }
-  if (old.size() != fresh.size()) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(exec->mutex);
-  std::vector<GraphExec::Step*> steps;
-  for (size_t i = 0; i < old.size(); i++) {
-    GraphExec::Step* step = exec->find(old[i].node);
-    if (!step || step->work.type != fresh[i].work.type || old[i].dependencies != fresh[i].dependencies ||
-        !(step->work.context == fresh[i].work.context))
-      return CUDA_ERROR_INVALID_VALUE;
-    steps.push_back(step);
-  }
-  for (size_t i = 0; i < steps.size(); i++) {
-    steps[i]->work = std::move(fresh[i].work);
-    steps[i]->bodies = std::move(fresh[i].bodies);
-  }
-  return CUDA_SUCCESS;
-}
-DRIVER_API(cuGraphExecEventRecordNodeSetEvent)(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event) {
-  return changeStep(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_EVENT_RECORD,
-                    [&](NodeWork& w) { return eventWork(event, CU_GRAPH_NODE_TYPE_EVENT_RECORD, w); });
-}
-DRIVER_API(cuGraphExecEventWaitNodeSetEvent)(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event) {
-  return changeStep(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_WAIT_EVENT,
-                    [&](NodeWork& w) { return eventWork(event, CU_GRAPH_NODE_TYPE_WAIT_EVENT, w); });
-}
-
-DRIVER_API(cuGraphNodeSetEnabled)(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled) {
-  Ref<GraphExec> exec;
-  if (const CUresult e = findExec(hGraphExec, exec)) return e;
-  std::lock_guard lock(exec->mutex);
-  GraphExec::Step* step = exec->find(hNode);
-  if (!step || step->work.type > CU_GRAPH_NODE_TYPE_MEMSET) return CUDA_ERROR_INVALID_VALUE;
-  step->enabled = isEnabled != 0;
-  return CUDA_SUCCESS;
-}
-DRIVER_API(cuGraphNodeGetEnabled)(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int* isEnabled) {
-  Ref<GraphExec> exec;
-  if (const CUresult e = findExec(hGraphExec, exec)) return e;
-  if (!isEnabled) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(exec->mutex);
-  GraphExec::Step* step = exec->find(hNode);
-  if (!step || step->work.type > CU_GRAPH_NODE_TYPE_MEMSET) return CUDA_ERROR_INVALID_VALUE;
-  *isEnabled = step->enabled;
   return CUDA_SUCCESS;
 }
 

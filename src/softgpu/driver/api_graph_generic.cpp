@@ -51,7 +51,11 @@ CUresult toWork(const CUgraphNodeParams& p, NodeWork& work) {
       return memoryOpWork({m.ctx, m.count, m.paramArray, m.flags}, work);
     }
     case CU_GRAPH_NODE_TYPE_MEM_FREE: return freeWork(p.free.dptr, work);
-    default: return CUDA_ERROR_NOT_SUPPORTED;
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL: return CUDA_ERROR_NOT_SUPPORTED;
+    default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
 
@@ -73,6 +77,14 @@ DRIVER_API(cuGraphAddNode_v2)
       p.bytesize = nodeParams->alloc.bytesize;
       if (const CUresult e = allocationWork(p, work)) return e;
       nodeParams->alloc.dptr = p.dptr;
+      break;
+    }
+    case CU_GRAPH_NODE_TYPE_GRAPH: {  // may be moved into the new node
+      const auto& g = nodeParams->graph;
+      if (g.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE && g.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
+        return CUDA_ERROR_INVALID_VALUE;
+      const bool moved = g.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
+      if (const CUresult e = moved ? movedChildWork(g.graph, hGraph, work) : childWork(g.graph, work)) return e;
       break;
     }
     case CU_GRAPH_NODE_TYPE_CONDITIONAL:

@@ -5,27 +5,38 @@
 #include "softgpu/driver/graph.h"
 #include "softgpu/driver/graph_memory.h"
 #include "softgpu/driver/graph_nodes.h"
+#include "softgpu/driver/message.h"
+#include "softgpu/driver/pool.h"
 #include "softgpu/exec/condition.h"
 
 namespace sonde::softgpu::driver {
 
 CUresult allocationWork(CUDA_MEM_ALLOC_NODE_PARAMS& p, NodeWork& work) {
-  if (p.bytesize == 0 || p.poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
-      (p.accessDescCount && !p.accessDescs))
-    return CUDA_ERROR_INVALID_VALUE;
-  if (p.poolProps.handleTypes != CU_MEM_HANDLE_TYPE_NONE || p.poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-    return CUDA_ERROR_NOT_SUPPORTED;
   Ref<Context> context;
   if (const CUresult e = currentContext(context)) return e;
-  if (p.poolProps.location.id != static_cast<int>(context->device()->ordinal)) return CUDA_ERROR_NOT_SUPPORTED;
+  if (p.bytesize == 0 || (p.accessDescCount && !p.accessDescs)) return CUDA_ERROR_INVALID_VALUE;
+  PoolPlace place;
+  if (const CUresult e = poolPlace(&p.poolProps.location, p.poolProps.allocType, place)) return e;
+  if (p.poolProps.handleTypes != CU_MEM_HANDLE_TYPE_NONE) {
+    say("memory of graphs cannot be shared with other processes");
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  for (size_t i = 0; i < p.accessDescCount; ++i) {
+    const CUmemLocation& to = p.accessDescs[i].location;
+    if (to.type != CU_MEM_LOCATION_TYPE_DEVICE || !Driver::get().device(to.id)) return CUDA_ERROR_INVALID_VALUE;
+  }
+  // Memory that is of no device counts against the one in use, as from a pool.
+  const bool located = p.poolProps.location.type == CU_MEM_LOCATION_TYPE_DEVICE;
   work.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
-  work.memory = GraphMemory::create(*context, p.bytesize);
+  work.memory = GraphMemory::create(
+      {place.kind, located ? place.device->ordinal : context->device()->ordinal, located, p.bytesize});
   if (!work.memory) return CUDA_ERROR_OUT_OF_MEMORY;
   work.context = std::move(context);
   p.dptr = work.memory->address();
   work.allocation = p;
-  work.allocation.accessDescs = nullptr;
-  work.allocation.accessDescCount = 0;
+  work.accesses =
+      std::make_shared<const std::vector<CUmemAccessDesc>>(p.accessDescs, p.accessDescs + p.accessDescCount);
+  work.allocation.accessDescs = p.accessDescCount ? work.accesses->data() : nullptr;
   return CUDA_SUCCESS;
 }
 
@@ -34,6 +45,13 @@ CUresult freeWork(CUdeviceptr address, NodeWork& work) {
   work.type = CU_GRAPH_NODE_TYPE_MEM_FREE;
   work.freed = address;
   return CUDA_SUCCESS;
+}
+
+CUresult claimMemory(const Graph& graph, const NodeWork& work) {
+  if (work.memory) work.memory->ownedBy(graph.id);
+  if (work.type != CU_GRAPH_NODE_TYPE_MEM_FREE) return CUDA_SUCCESS;
+  const auto memory = GraphMemory::find(work.freed);
+  return memory && memory->freedBy(graph.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult conditionalWork(CUDA_CONDITIONAL_NODE_PARAMS& p, CUgraph hGraph, NodeWork& work) {

@@ -43,6 +43,10 @@ DRIVER_API(cuGraphNodeGetType)(CUgraphNode hNode, CUgraphNodeType* type) {
 DRIVER_API(cuGraphDestroyNode)(CUgraphNode hNode) {
   Ref<GraphNode> node;
   if (const CUresult e = findNode(hNode, node)) return e;
+  {
+    std::lock_guard lock(graphLock());
+    if (node->graph && node->graph->hasMemoryNodes()) return CUDA_ERROR_NOT_SUPPORTED;
+  }
   reportGraph(SONDE_RESOURCE_GRAPH_NODE_DESTROY_STARTING, node->graph, node.get(), nullptr);
   std::lock_guard lock(graphLock());
   if (node->graph) node->graph->remove(node.get());
@@ -116,6 +120,7 @@ CUresult changeEdges(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode*
   if (const CUresult e = findGraph(hGraph, graph)) return e;
   if (count && (!from || !to)) return CUDA_ERROR_INVALID_VALUE;
   std::lock_guard lock(graphLock());
+  if (!add && count && graph->hasMemoryNodes()) return CUDA_ERROR_NOT_SUPPORTED;
   for (size_t i = 0; i < count; i++) {
     const Ref<GraphNode> a = HandleTable::find<GraphNode>(from[i]), b = HandleTable::find<GraphNode>(to[i]);
     if (!a || !b || a->graph != graph.get() || b->graph != graph.get()) return CUDA_ERROR_INVALID_VALUE;

@@ -204,8 +204,9 @@ DRIVER_API(cuMemAllocHost_v2)(void** pp, size_t bytesize) { return cuMemHostAllo
 DRIVER_API(cuMemFreeHost)(void* p) {
   Ref<Context> context;
   if (const CUresult e = currentContext(context)) return e;
-  if (!p) return CUDA_ERROR_INVALID_VALUE;
-  return freeKinds(reinterpret_cast<uint64_t>(p), {Kind::pinned});
+  const auto address = reinterpret_cast<uint64_t>(p);
+  if (!p || GraphMemory::find(address)) return CUDA_ERROR_INVALID_VALUE;  // cuMemFree gives a graph's back
+  return freeKinds(address, {Kind::pinned});
 }
 
 DRIVER_API(cuMemHostRegister_v2)(void* p, size_t bytesize, unsigned int Flags) {

@@ -82,37 +82,6 @@ bool onHost(const CUmemLocation& location) {
          location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
 }
 
-// What a pool at a location is of.
-struct Place {
-  memory::Kind kind = memory::Kind::device;
-  Device* device = nullptr;
-};
-
-CUresult poolPlace(const CUmemLocation* location, CUmemAllocationType type, Place& place) {
-  if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
-  if (!location) return CUDA_ERROR_INVALID_VALUE;
-  const bool managed = type == CU_MEM_ALLOCATION_TYPE_MANAGED;
-  if (!managed && type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
-  place = {managed ? memory::Kind::managed : memory::Kind::pinned, Driver::get().device(0)};
-  switch (static_cast<int>(location->type)) {
-    case CU_MEM_LOCATION_TYPE_DEVICE:
-      if (!managed) place.kind = memory::Kind::device;
-      if (const CUresult e = findDevice(location->id, place.device)) return e;
-      break;
-    case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-      if (!managed::hostNodeExists(location->id)) return CUDA_ERROR_INVALID_DEVICE;
-      break;
-    case CU_MEM_LOCATION_TYPE_HOST:
-    case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT: break;
-    case CU_MEM_LOCATION_TYPE_NONE:
-      if (!managed) return CUDA_ERROR_INVALID_VALUE;
-      break;
-    default: return CUDA_ERROR_INVALID_VALUE;
-  }
-  if (!place.device) return CUDA_ERROR_NO_DEVICE;
-  return managed && !place.device->model.unifiedMemory ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
-}
-
 // Default and current pools that are not of a device's own memory. Never goes.
 using PlaceKey = std::tuple<memory::Kind, int, int>;
 struct Elsewhere {
@@ -124,12 +93,12 @@ Elsewhere& elsewhere() {
   return all;
 }
 
-PlaceKey keyOf(const CUmemLocation& location, const Place& place) {
+PlaceKey keyOf(const CUmemLocation& location, const PoolPlace& place) {
   const bool numbered = location.type == CU_MEM_LOCATION_TYPE_DEVICE || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
   return {place.kind, static_cast<int>(location.type), numbered ? location.id : 0};
 }
 
-Ref<Pool> defaultPool(const CUmemLocation& location, const Place& place) {
+Ref<Pool> defaultPool(const CUmemLocation& location, const PoolPlace& place) {
   std::lock_guard lock(elsewhere().mutex);
   Ref<Pool>& pool = elsewhere().defaults[keyOf(location, place)];
   if (!pool) {
@@ -149,11 +118,7 @@ CUresult allocateFrom(Pool& pool, CUdeviceptr* dptr, size_t bytes, CUstream hStr
   Ref<Stream> stream;
   if (const CUresult e = resolveStream(hStream, stream)) return e;
   if (!dptr) return CUDA_ERROR_INVALID_VALUE;
-  if (Capture* capture = stream->capture.load()) {
-    if (pool.kind() == memory::Kind::device) return captureAllocation(*capture, *stream, bytes, dptr);
-    say("graphs allocate memory of devices only");
-    return CUDA_ERROR_NOT_SUPPORTED;
-  }
+  if (Capture* capture = stream->capture.load()) return captureAllocation(*capture, *stream, pool, bytes, dptr);
   if (bytes == 0) {
     *dptr = 0;
     return CUDA_SUCCESS;
@@ -190,6 +155,31 @@ CUresult allocateFrom(Pool& pool, CUdeviceptr* dptr, size_t bytes, CUstream hStr
 }
 
 }  // namespace
+
+CUresult poolPlace(const CUmemLocation* location, CUmemAllocationType type, PoolPlace& place) {
+  if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
+  if (!location) return CUDA_ERROR_INVALID_VALUE;
+  const bool managed = type == CU_MEM_ALLOCATION_TYPE_MANAGED;
+  if (!managed && type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+  place = {managed ? memory::Kind::managed : memory::Kind::pinned, Driver::get().device(0)};
+  switch (static_cast<int>(location->type)) {
+    case CU_MEM_LOCATION_TYPE_DEVICE:
+      if (!managed) place.kind = memory::Kind::device;
+      if (const CUresult e = findDevice(location->id, place.device)) return e;
+      break;
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+      if (!managed::hostNodeExists(location->id)) return CUDA_ERROR_INVALID_DEVICE;
+      break;
+    case CU_MEM_LOCATION_TYPE_HOST:
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT: break;
+    case CU_MEM_LOCATION_TYPE_NONE:
+      if (!managed) return CUDA_ERROR_INVALID_VALUE;
+      break;
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (!place.device) return CUDA_ERROR_NO_DEVICE;
+  return managed && !place.device->model.unifiedMemory ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
 
 void poolReleased(const Allocation& was) {
   if (!was.pool) return;
@@ -234,7 +224,7 @@ DRIVER_API(cuMemPoolCreate)(CUmemoryPool* pool, const CUmemPoolProps* poolProps)
   if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE &&
       poolProps->handleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
     return CUDA_ERROR_NOT_SUPPORTED;
-  Place place;
+  PoolPlace place;
   if (const CUresult e = poolPlace(&poolProps->location, poolProps->allocType, place)) return e;
   if (place.kind != memory::Kind::device && poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE) {
     say("only pools of a device's memory can be shared with other processes");
@@ -389,7 +379,7 @@ DRIVER_API(cuDeviceSetMemPool)(CUdevice dev, CUmemoryPool pool) { return setCurr
 
 DRIVER_API(cuMemGetDefaultMemPool)(CUmemoryPool* pool_out, CUmemLocation* location, CUmemAllocationType type) {
   if (!pool_out) return CUDA_ERROR_INVALID_VALUE;
-  Place place;
+  PoolPlace place;
   if (const CUresult e = poolPlace(location, type, place)) return e;
   *pool_out = static_cast<CUmemoryPool>(
       (place.kind == memory::Kind::device ? defaultPool(*place.device) : defaultPool(*location, place))->handle());
@@ -398,7 +388,7 @@ DRIVER_API(cuMemGetDefaultMemPool)(CUmemoryPool* pool_out, CUmemLocation* locati
 
 DRIVER_API(cuMemGetMemPool)(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
   if (!pool) return CUDA_ERROR_INVALID_VALUE;
-  Place place;
+  PoolPlace place;
   if (const CUresult e = poolPlace(location, type, place)) return e;
   if (place.kind == memory::Kind::device) {
     *pool = static_cast<CUmemoryPool>(currentPool(*place.device)->handle());
@@ -416,7 +406,7 @@ DRIVER_API(cuMemGetMemPool)(CUmemoryPool* pool, CUmemLocation* location, CUmemAl
 }
 
 DRIVER_API(cuMemSetMemPool)(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
-  Place place;
+  PoolPlace place;
   if (const CUresult e = poolPlace(location, type, place)) return e;
   if (place.kind == memory::Kind::device) return setCurrentPool(location->id, pool);
   Ref<Pool> p;

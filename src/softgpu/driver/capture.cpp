@@ -7,6 +7,7 @@
 #include "platform/tools_api.h"
 #include "softgpu/driver/graph.h"
 #include "softgpu/driver/graph_nodes.h"
+#include "softgpu/driver/pool.h"
 #include "softgpu/driver/sync.h"
 #include "softgpu/memory/allocator.h"
 
@@ -55,6 +56,7 @@ CUresult append(Capture& capture, Stream& stream, NodeWork work) {
   Ref<GraphNode> node;
   {
     std::lock_guard lock(graphLock());
+    if (const CUresult e = claimMemory(*capture.graph, work)) return e;
     node = capture.graph->add(std::move(work), capture.ends[&stream]);
   }
   if (!node) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -230,10 +232,12 @@ CUresult captureMemoryOps(Capture& capture, Stream& stream, std::span<const CUst
   return append(capture, stream, std::move(work));
 }
 
-CUresult captureAllocation(Capture& capture, Stream& stream, size_t bytes, CUdeviceptr* address) {
+CUresult captureAllocation(Capture& capture, Stream& stream, const Pool& pool, size_t bytes, CUdeviceptr* address) {
   CUDA_MEM_ALLOC_NODE_PARAMS params{};
-  params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, static_cast<int>(stream.context()->device()->ordinal)};
+  params.poolProps.allocType =
+      pool.kind() == memory::Kind::managed ? CU_MEM_ALLOCATION_TYPE_MANAGED : CU_MEM_ALLOCATION_TYPE_PINNED;
+  params.poolProps.location = pool.location;
+  params.poolProps.maxSize = pool.maxBytes;
   params.bytesize = bytes;
   NodeWork work;
   if (const CUresult e = allocationWork(params, work)) return e;

@@ -9,6 +9,8 @@
 
 namespace sonde::softgpu::driver {
 
+class Pool;
+
 // CUDA_SUCCESS when the stream is not being captured; otherwise the error of a
 // call that may not be made on such a stream, which spoils the capture.
 CUresult refuseCapturing(Stream& stream);
@@ -28,7 +30,8 @@ CUresult captureEventRecord(Capture& capture, Stream& stream, Event& event, unsi
 CUresult captureWaitEvent(Stream& stream, Event& event, unsigned flags, bool& handled);
 CUresult captureKernel(Capture& capture, Stream& stream, Command* command);
 CUresult captureCopy(Capture& capture, Stream& stream, Command* command);
-CUresult captureAllocation(Capture& capture, Stream& stream, size_t bytes, CUdeviceptr* address);
+// The node gets the pool's properties.
+CUresult captureAllocation(Capture& capture, Stream& stream, const Pool& pool, size_t bytes, CUdeviceptr* address);
 CUresult captureFree(Capture& capture, Stream& stream, CUdeviceptr address);
 // The operations have been checked.
 CUresult captureMemoryOps(Capture& capture, Stream& stream, std::span<const CUstreamBatchMemOpParams> ops);

@@ -122,6 +122,13 @@ Ref<Graph> Graph::clone() const {
   return copy;
 }
 
+bool Graph::hasMemoryNodes() const {
+  return std::any_of(nodes.begin(), nodes.end(), [](const Ref<GraphNode>& n) {
+    return n->work.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || n->work.type == CU_GRAPH_NODE_TYPE_MEM_FREE ||
+           (n->work.child && n->work.child->hasMemoryNodes());
+  });
+}
+
 void Graph::dissolve() {
   for (auto& n : nodes) {
     if (n->work.child) {

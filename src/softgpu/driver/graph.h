@@ -45,6 +45,7 @@ struct NodeWork {
   // Allocation nodes own their memory together with the copies of the node; a node that frees knows the address.
   std::shared_ptr<GraphMemory> memory;
   CUDA_MEM_ALLOC_NODE_PARAMS allocation{};
+  std::shared_ptr<const std::vector<CUmemAccessDesc>> accesses;  // what allocation.accessDescs points to
   CUdeviceptr freed = 0;
   // Conditional nodes.
   uint64_t condition = 0;
@@ -96,6 +97,8 @@ class Graph final : public Object {
   void* original = nullptr;
   std::vector<std::pair<Ref<UserObject>, unsigned>> userObjects;
   std::vector<Condition> conditions;
+  // Of a graph with memory nodes: the executable graph that there is of it; 0: none.
+  uint32_t memoryExec = 0;
 
   // All below: with graphLock() held.
   Ref<GraphNode> add(NodeWork work, const std::vector<GraphNode*>& dependencies);
@@ -104,6 +107,9 @@ class Graph final : public Object {
   // of creation where free. False: there is a cycle.
   bool sorted(std::vector<GraphNode*>& order) const;
   Ref<Graph> clone() const;
+  // Nodes that allocate or free, in it or in child graphs: such a graph cannot
+  // be copied, and loses neither nodes nor edges.
+  bool hasMemoryNodes() const;
   // Nodes lose their handles.
   void dissolve();
 };
@@ -124,8 +130,9 @@ class GraphExec final : public Object {
 
   const uint32_t id, graphId;
   const cuuint64_t flags;
-  std::recursive_mutex mutex;  // a listener may be told of work while it is held
-  std::vector<Step> steps;     // in launch order, child graphs expanded
+  void* memoryGraph = nullptr;  // the graph, by handle, whose memoryExec it is
+  std::recursive_mutex mutex;   // a listener may be told of work while it is held
+  std::vector<Step> steps;      // in launch order, child graphs expanded
   std::vector<Condition> conditions;
 
   Step* find(void* node);

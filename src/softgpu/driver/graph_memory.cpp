@@ -5,6 +5,7 @@
 #include <map>
 
 #include "softgpu/driver/copy.h"
+#include "softgpu/driver/managed.h"
 #include "softgpu/memory/allocator.h"
 
 namespace sonde::softgpu::driver {
@@ -31,12 +32,19 @@ CUresult checkDevice(CUdevice device) {
 
 }  // namespace
 
-std::shared_ptr<GraphMemory> GraphMemory::create(Context& context, size_t bytes) {
+std::shared_ptr<GraphMemory> GraphMemory::create(const Request& wanted) {
   memory::Allocation request;
-  request.bytes = bytes;
-  request.device = context.device()->ordinal;
+  request.bytes = wanted.bytes;
+  request.kind = wanted.kind;
+  request.device = wanted.device;
+  if (wanted.kind == memory::Kind::pinned) request.flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
+  if (wanted.kind == memory::Kind::managed) {
+    request.flags = CU_MEM_ATTACH_GLOBAL;
+    if (const Device* device = Driver::get().device(static_cast<int>(wanted.device)))
+      managed::beforeAllocation(*device);
+  }
   if (memory::Allocator::get().allocate(request) != memory::AllocError::none) return nullptr;
-  std::shared_ptr<GraphMemory> made(new GraphMemory(request.device, request.address, bytes));
+  std::shared_ptr<GraphMemory> made(new GraphMemory(wanted, request.address));
   std::lock_guard lock(book().mutex);
   book().all[made->address_] = made;
   return made;
@@ -53,7 +61,7 @@ GraphMemory::~GraphMemory() {
     std::lock_guard lock(book().mutex);
     book().all.erase(address_);
   }
-  settleDevice(device_);
+  settleDevice(request_.device);
   memory::Allocator::get().release(address_);
 }
 
@@ -63,8 +71,9 @@ bool GraphMemory::take() {
   if (inUse_) return false;
   inUse_ = true;
   self_ = std::move(self);
-  Usage& u = book().usage[device_];
-  u.used += bytes_;
+  if (!request_.counted) return true;
+  Usage& u = book().usage[request_.device];
+  u.used += request_.bytes;
   u.usedHigh = std::max(u.usedHigh, u.used);
   u.reserved = std::max(u.reserved, u.used);
   u.reservedHigh = std::max(u.reservedHigh, u.reserved);
@@ -77,7 +86,15 @@ bool GraphMemory::give() {
   if (!inUse_) return false;
   inUse_ = false;
   self = std::move(self_);
-  book().usage[device_].used -= bytes_;
+  if (request_.counted) book().usage[request_.device].used -= request_.bytes;
+  return true;
+}
+
+bool GraphMemory::freedBy(uint32_t graphId) {
+  std::lock_guard lock(book().mutex);
+  const bool inOwner = graphId == owner_;
+  if (freed_ == Freed::inOwner || (inOwner && freed_ == Freed::elsewhere)) return false;
+  freed_ = inOwner ? Freed::inOwner : Freed::elsewhere;
   return true;
 }
 
