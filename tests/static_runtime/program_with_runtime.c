@@ -34,9 +34,14 @@ RUNTIME int cudaMemcpy(void* to, const void* from, size_t bytes, int kind) {
   return no_device;
 }
 int cudaGetDeviceCount(int* count);
-__asm__(
-    ".text\n.globl cudaGetDeviceCount\n.type cudaGetDeviceCount, @function\n"
-    "cudaGetDeviceCount: mov $77, %eax\n ret\n.size cudaGetDeviceCount, .-cudaGetDeviceCount\n");
+#ifdef HIDE
+#define HIDDEN ".hidden cudaGetDeviceCount\n"
+#else
+#define HIDDEN ""
+#endif
+__asm__(".text\n.globl cudaGetDeviceCount\n" HIDDEN
+        ".type cudaGetDeviceCount, @function\n"
+        "cudaGetDeviceCount: mov $77, %eax\n ret\n.size cudaGetDeviceCount, .-cudaGetDeviceCount\n");
 RUNTIME void** __cudaRegisterFatBinary(void* binary) {
   volatile size_t sum = (size_t)binary;
   return (void**)sum;

@@ -48,6 +48,21 @@ TEST(StaticRuntime, InASharedObjectIsReplacedWhenItIsLoaded) {
             "constructor 0\nmalloc 77\nbyte 0\ncount 77 0\nown 42\n");
 }
 
+// Its constructors run before main, and before those of an ordinary preloaded library.
+TEST(StaticRuntime, InALibraryThatTheProgramIsLinkedWithIsReplaced) {
+  EXPECT_EQ(run("'" LINKED "'", ""), "constructor 1\nmalloc 0\nmemset 0\nmemcpy 0\nbyte 9\ncount 0 1\nown 42\n");
+  EXPECT_EQ(run("'" LINKED "'", "SONDE_STATIC_RUNTIME=0"), "constructor 0\nmalloc 77\nbyte 0\ncount 77 0\nown 42\n");
+}
+
+// Exported functions have names in a stripped object too; hidden ones have none.
+TEST(StaticRuntime, InAStrippedObjectIsReplacedWhereItIsExported) {
+  EXPECT_EQ(run("'" LOADER "' '" EXPORTING "'", ""),
+            "constructor 1\nmalloc 0\nmemset 0\nmemcpy 0\nbyte 9\ncount 0 1\nown 42\n");
+  const std::string text = run("'" LOADER "' '" HIDING "'", "");
+  EXPECT_NE(text.find("hiding.so has the CUDA runtime linked into it and is stripped"), std::string::npos) << text;
+  EXPECT_NE(text.find("malloc 77"), std::string::npos) << text;
+}
+
 TEST(StaticRuntime, OtherProgramsAreNotTouched) { EXPECT_EQ(run("/bin/echo hello", ""), "hello\n"); }
 
 }  // namespace

@@ -70,23 +70,32 @@ Executable readExecutable(const char* path) {
   auto section = [&](unsigned i, Elf64_Shdr& s) { return file.read(header.e_shoff + uint64_t{i} * sizeof s, s); };
   Elf64_Shdr names{};
   if (!section(header.e_shstrndx, names)) return out;
+  std::vector<Function> exported;  // what is left of a stripped file
   for (unsigned i = 0; i < header.e_shnum; ++i) {
     Elf64_Shdr s{};
     if (!section(i, s)) break;
     const char* name = file.text(names.sh_offset + s.sh_name);
     if (name && std::strcmp(name, ".nvFatBinSegment") == 0) out.registersCode = true;
-    if (s.sh_type != SHT_SYMTAB) continue;
+    if (s.sh_type != SHT_SYMTAB && s.sh_type != SHT_DYNSYM) continue;
     Elf64_Shdr strings{};
     if (!section(s.sh_link, strings)) continue;
-    out.hasSymbolTable = true;
+    const bool dynamic = s.sh_type == SHT_DYNSYM;
+    out.hasSymbolTable |= !dynamic;
+    std::vector<Function>& functions = dynamic ? exported : out.functions;
     for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= s.sh_size; at += sizeof(Elf64_Sym)) {
       Elf64_Sym symbol{};
       if (!file.read(s.sh_offset + at, symbol)) break;
-      if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx == SHN_UNDEF || symbol.st_value == 0) continue;
       const char* text = file.text(strings.sh_offset + symbol.st_name);
-      if (text && isRuntimeName(text)) out.functions.push_back({text, symbol.st_value, symbol.st_size});
+      if (!text || !isRuntimeName(text)) continue;
+      if (symbol.st_shndx == SHN_UNDEF) {
+        out.importsRuntime |= std::strcmp(text, "__cudaRegisterFatBinary") == 0;
+        continue;
+      }
+      if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_value != 0)
+        functions.push_back({text, symbol.st_value, symbol.st_size});
     }
   }
+  if (!out.hasSymbolTable) out.functions = std::move(exported);
   return out;
 }
 

@@ -19,8 +19,10 @@ struct Executable {
   bool readable = false;
   bool hasSymbolTable = false;  // .symtab
   bool registersCode = false;   // carries device code (.nvFatBinSegment)
+  bool importsRuntime = false;  // registers it with a runtime of another file
   bool positionIndependent = false;
-  std::vector<Function> functions;  // of the symbol table, those named cuda… and __cuda…
+  // Those named cuda… and __cuda…, of the symbol table; of a stripped file, those it exports.
+  std::vector<Function> functions;
 };
 
 // Reads a 64-bit ELF file; anything else is not readable.

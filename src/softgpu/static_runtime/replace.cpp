@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Before the executable, or a shared object that is loaded later, registers its
-// code: each runtime function that its symbol table names becomes a jump to the function of that name in the
-// software GPU's runtime. Nothing of the runtime inside runs then.
+// Before the executable or a shared object registers its code: each runtime function that its symbol table names
+// becomes a jump to the function of that name in the software GPU's runtime. Nothing of the runtime inside runs then.
+// This library is initialised before all others (-z initfirst), so that objects which the program was linked with
+// are in time as well as those it loads later.
 // SONDE_STATIC_RUNTIME=0 leaves it alone, =verbose tells what was done.
 #include <dlfcn.h>
 #include <link.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -88,13 +91,35 @@ bool replaceIn(const char* path, const Executable& program, uint64_t base) {
   return true;
 }
 
-// A shared object may have a runtime of its own as well. The runtime that comes
-// as a library (libcudart.so) is what it is: programs find ours by its name.
+void sayStripped(const char* what) {
+  if (quiet()) return;
+  std::fprintf(stderr,
+               "sonde: %s has the CUDA runtime linked into it and is stripped of its symbol table, so the runtime "
+               "cannot be replaced by the software GPU's; link it with nvcc -cudart shared, or keep the symbols (no "
+               "-s, no strip)\n",
+               what);
+}
+
+// The software GPU's own libraries lie beside this one.
+bool isOurs(const char* path) {
+  Dl_info self{};
+  struct stat mine{}, theirs{};
+  if (!dladdr(reinterpret_cast<void*>(&isOurs), &self) || !self.dli_fname) return false;
+  const auto folder = [](const char* file) {
+    const char* slash = std::strrchr(file, '/');
+    return slash ? std::string(file, slash + 1) : std::string("./");
+  };
+  return stat(folder(self.dli_fname).c_str(), &mine) == 0 && stat(folder(path).c_str(), &theirs) == 0 &&
+         mine.st_dev == theirs.st_dev && mine.st_ino == theirs.st_ino;
+}
+
+// A shared object may have a runtime of its own as well, or be one: found by its path and not by its name, or under
+// another name, as wheels bring it.
 void objectSeen(const char* path, uint64_t base) {
-  const char* slash = std::strrchr(path, '/');
-  if (std::strncmp(slash ? slash + 1 : path, "libcudart.so", 12) == 0) return;
+  if (isOurs(path)) return;
   const Executable object = readExecutable(path);
-  replaceIn(path, object, base);
+  if (!replaceIn(path, object, base) && object.registersCode && !object.hasSymbolTable && !object.importsRuntime)
+    sayStripped(path);
 }
 
 void replace() {
@@ -104,17 +129,16 @@ void replace() {
   if (!replaceIn("the executable", program, program.positionIndependent ? loadAddress() : 0)) {
     // No runtime inside; or one that cannot be seen. One that comes from a library would be bound by now or later.
     const bool shared = dlsym(RTLD_DEFAULT, "__cudaRegisterFatBinary") != nullptr;
-    if (program.registersCode && !program.hasSymbolTable && !shared && !quiet())
-      std::fputs(
-          "sonde: this program has the CUDA runtime linked into it and is stripped of its symbol table, so the runtime "
-          "cannot be replaced by the software GPU's; link it with nvcc -cudart shared, or keep the symbols (no -s, "
-          "no strip)\n",
-          stderr);
+    if (program.registersCode && !program.hasSymbolTable && !shared) sayStripped("this program");
   }
   watchLoadedObjects(&objectSeen);
 }
 
-__attribute__((constructor)) void onLoad() { replace(); }
+// The C library has not been initialised either; until it is, it does not know the environment.
+__attribute__((constructor)) void onLoad(int, char**, char** environment) {
+  if (!environ) environ = environment;
+  replace();
+}
 
 }  // namespace
 
