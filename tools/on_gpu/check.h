@@ -17,13 +17,14 @@
       std::exit(1);                                                                              \
     }                                                                                            \
   } while (0)
-#define CUPTI(call)                                                             \
-  do {                                                                          \
-    const CUptiResult e = (call);                                               \
-    if (e != CUPTI_SUCCESS) {                                                   \
-      const char* text = "";                                                    \
-      cuptiGetResultString(e, &text);                                           \
-      std::fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, text); \
-      std::exit(1);                                                             \
-    }                                                                           \
+#define CUPTI(call)                                                                       \
+  do {                                                                                    \
+    const CUptiResult e = (call);                                                         \
+    if (e != CUPTI_SUCCESS) {                                                             \
+      const char *name = "", *text = "";                                                  \
+      cuptiGetResultString(e, &name);                                                     \
+      cuptiGetErrorMessage(e, &text);                                                     \
+      std::fprintf(stderr, "%s:%d: %s: %s: %s\n", __FILE__, __LINE__, #call, name, text); \
+      std::exit(1);                                                                       \
+    }                                                                                     \
   } while (0)

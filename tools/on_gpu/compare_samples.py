@@ -55,7 +55,7 @@ def records(path):
 
 def normal(kinds):
     correlations = {}
-    streams = sorted({int(n) for lines in kinds.values() for line in lines for n in re.findall(r"\bstreamId (\d{1,9})\b", line)})
+    streams = sorted({int(n) for lines in kinds.values() for line in lines for n in re.findall(r"\b(?:s|nullS)treamId (\d{1,9})\b", line)})
     rank = {n: i for i, n in enumerate(streams)}
 
     def number(match):
@@ -69,7 +69,7 @@ def normal(kinds):
                 line = pattern.sub(by, line)
             line = re.sub(r"(correlationId )(\d+)", number if kind in ("RUNTIME", "DRIVER") else r"\1N", line)
             line = re.sub(r"(correlation id )(\d+)", r"\1N", line)
-            line = re.sub(r"\b(streamId )(\d{1,9})\b", lambda m: f"{m.group(1)}@{rank[int(m.group(2))]}", line)
+            line = re.sub(r"\b((?:s|nullS)treamId )(\d{1,9})\b", lambda m: f"{m.group(1)}@{rank[int(m.group(2))]}", line)
             if kind == "text":
                 line = re.sub(r"\b\d+\b(?=\s+(NA|\d+)\s+\S+$)|\b\d{4,}\b", "N", line)
             out.append(re.sub(r"#\d+", "#", line) if kind == "DRIVER" else line)
