@@ -277,7 +277,9 @@ void report(Context& context, Batch& b, const TimedStream& times) {
 // Reading events and launching share the driver's locks: while a thread
 // launches, the harvest waits, until there is much or it is old.
 constexpr uint64_t kQuietNs = 300'000, kOldNs = 50'000'000;
-constexpr size_t kMuch = 8192;
+constexpr size_t kMuch = 3072;
+// More than there are in use before a harvest gives some back: a launch that has to make one waits for it (0.7 us).
+constexpr size_t kStock = 4096;
 
 bool canWait(Context& context) {
   const uint64_t now = platform::nowNs();
@@ -334,7 +336,7 @@ void harvestAll(bool now) {
       if (!now && canWait(*context)) continue;
       while (harvestContext(*context)) {
       }
-      if (!context->dead.load()) context->stockEvents();
+      if (!context->dead.load()) context->stockEvents(64, 192);
       std::lock_guard streams(context->streamMutex);
       std::erase_if(context->streams, [context](Stream* s) {
         if (!s->dead.load()) return false;
@@ -474,6 +476,7 @@ void prepareTiming(Context& context) {
   // Not a lock at each launch.
   if (context.timingTried.load(std::memory_order_relaxed) || context.timingTried.exchange(true)) return;
   calibrate(context);
+  context.stockEvents(kStock, kStock);
 }
 
 }  // namespace sonde::platform::nvidia

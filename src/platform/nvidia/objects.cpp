@@ -135,19 +135,19 @@ CUevent Context::takeEvent() {
   return first;
 }
 
-void Context::stockEvents() {
+void Context::stockEvents(size_t least, size_t n) {
   {
     std::lock_guard lock(eventMutex);
-    if (events.size() >= 64) return;
+    if (events.size() >= least) return;
+    n -= events.size();
   }
-  giveEvent(takeEvent());  // the first stays of several that are made
   OutsideCapture outside;
   WithContext with(handle);
-  for (int i = 0; i < 128 && with; ++i) {
-    CUevent event;
-    if (own.cuEventCreate(&event, CU_EVENT_DEFAULT) != CUDA_SUCCESS) break;
-    giveEvent(event);
-  }
+  std::vector<CUevent> made;
+  made.reserve(n);
+  for (CUevent event; made.size() < n && with && own.cuEventCreate(&event, CU_EVENT_DEFAULT) == CUDA_SUCCESS;)
+    made.push_back(event);
+  giveEvents(made);
 }
 
 CUevent takeThreadEvent(Context& context) {

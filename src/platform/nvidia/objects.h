@@ -108,8 +108,8 @@ struct Context {
 
   // nullptr: the driver has no more.
   CUevent takeEvent();
-  // Makes some when few are left: not on the threads that launch.
-  void stockEvents();
+  // Makes events until there are `n`, if there are fewer than `least`.
+  void stockEvents(size_t least, size_t n);
   void giveEvent(CUevent event);
   void giveEvents(const std::vector<CUevent>& some);
   void takeEvents(size_t n, std::vector<CUevent>* out);
