@@ -161,6 +161,27 @@ $tile:
   st.global.f32 [%rd9], %f1;
   ret;
 }
+.visible .entry barriers(.param .u64 out, .param .u32 count)
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<5>;
+  .reg .b64 %rd<3>;
+  ld.param.u64 %rd1, [out];
+  ld.param.u32 %r1, [count];
+  mov.u32 %r2, %tid.x;
+  mov.u32 %r3, 0;
+$again:
+  bar.sync 0;
+  xor.b32 %r2, %r2, %r3;
+  add.s32 %r3, %r3, 1;
+  setp.lt.u32 %p1, %r3, %r1;
+  @%p1 bra $again;
+  mov.u32 %r4, %tid.x;
+  mul.wide.u32 %rd2, %r4, 4;
+  add.s64 %rd1, %rd1, %rd2;
+  st.global.u32 [%rd1], %r2;
+  ret;
+}
 .visible .entry collatz(.param .u64 out)
 {
   .reg .pred %p<4>;
@@ -308,6 +329,12 @@ void Matmul(benchmark::State& s) {
   static const uint64_t a = allocate(4u * kM * kM), b = allocate(4u * kM * kM), c = allocate(4u * kM * kM);
   kernel(s, "matmul", {kM / 16, kM / 16}, {16, 16}, a, b, c, kM);
 }
+// One block of so many threads: 1000 barriers.
+void Barriers(benchmark::State& s) {
+  static const uint64_t out = allocate(4096);
+  const auto threads = static_cast<uint32_t>(s.range(1));
+  kernel(s, "barriers", {1}, {threads}, out, 1000u);
+}
 constexpr uint32_t kC = 2u << 20;
 void Collatz(benchmark::State& s) {
   static const uint64_t out = allocate(4u * kC);
@@ -340,6 +367,7 @@ BENCHMARK(Vadd)->Arg(0)->Arg(2)->Arg(3)->Arg(4)->Unit(benchmark::kMillisecond)->
 BENCHMARK(Saxpy)->Arg(0)->Arg(2)->Arg(3)->Arg(4)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(Gather)->Arg(0)->Arg(2)->Arg(3)->Arg(4)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(Matmul)->Arg(0)->Arg(2)->Arg(3)->Arg(4)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(Barriers)->Args({0, 64})->Args({0, 256})->Args({0, 1024})->Unit(benchmark::kMicrosecond);
 BENCHMARK(Collatz)->Arg(0)->Arg(2)->Arg(3)->Arg(4)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(CppVadd)->Unit(benchmark::kMillisecond);
 BENCHMARK(CppSaxpy)->Unit(benchmark::kMillisecond);

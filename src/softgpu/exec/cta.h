@@ -65,6 +65,7 @@ struct Cta {
   bool fibers = false;  // warps run on stacks of their own
   bool dead = false;    // a fault ended the block
   Fiber scheduler;
+  Fiber* cameFrom = nullptr;  // who switched to the warp at hand
   WarpState* running = nullptr;
   std::jmp_buf escape;  // out of a warp that runs as a plain call
   std::vector<char> printBuffer;
@@ -90,6 +91,9 @@ struct Cta {
   Step step();
   // After `waiting`, when those kernels have run.
   void resume();
+  // The running warp, whose status says why, waits: on with the next one of this
+  // round, else with the scheduler. Returns when the warp's turn has come again.
+  void leave(WarpControl& from);
   // Every warp waits at a barrier, of one sort or another, and at least one for
   // an mbarrier since this was asked last.
   bool onlyWaits();
@@ -98,6 +102,9 @@ struct Cta {
 
  private:
   Step stepFibers();
+  // The first warp from w on that can run; `warps`: none. It becomes the running one.
+  uint32_t takeNext(uint32_t w);
+  bool progressed_ = false, wasReady_ = false;  // in this round; the running warp, when its turn came
   std::unique_ptr<WarpState[]> storage_;
   uint64_t attachedSerial_ = 0;
   uint32_t capacity_ = 0;

@@ -38,7 +38,9 @@ struct Fiber {
 };
 
 // Makes `fiber` start at entry(argument) on the stack; entry must not return.
-void prepareFiber(Fiber& fiber, FiberStack& stack, void (*entry)(void*), void* argument);
+// Fibers that take turns should have different numbers: the first frames of all
+// stacks would compete for the same few sets of the processor's first cache.
+void prepareFiber(Fiber& fiber, FiberStack& stack, void (*entry)(void*), void* argument, unsigned number = 0);
 // Leaves `from` and goes on with `to`. `last`: from will never run again.
 void switchFiber(Fiber& from, Fiber& to, bool last = false);
 // To be called first thing in a fiber's entry.
