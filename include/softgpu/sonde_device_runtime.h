@@ -4,8 +4,8 @@
  * -rdc=true. The driver has the functions; nothing is linked.
  *
  * sondecc writes k<<<grid, block, shared, stream>>>(arguments) in device code
- * as sonde::DeviceLaunch<decltype(&k), &k>(grid, block, shared, stream)(arguments),
- * since clang 18 to 21 refuse it there.
+ * as T(grid, block, shared, stream)(arguments), since clang 18 to 21 refuse it
+ * there. T is sonde::DeviceLaunch of the kernel that overload resolution means.
  */
 #ifndef SONDE_SOFTGPU_DEVICE_RUNTIME_H_
 #define SONDE_SOFTGPU_DEVICE_RUNTIME_H_
@@ -84,6 +84,17 @@ class DeviceLaunch<void (*)(Parameters...), kernel> {
   dim3 grid_, block_;
   size_t sharedBytes_;
   cudaStream_t stream_;
+};
+
+/* The same for a call that leaves arguments out: Defaults::add gives them. */
+template <class Launch, class Defaults>
+class DeviceLaunchWith : private Launch {
+ public:
+  using Launch::Launch;
+  template <class... Given>
+  SONDE_LAUNCH_INLINE void operator()(Given... given) const {
+    Defaults::add(static_cast<const Launch&>(*this), given...);
+  }
 };
 
 } /* namespace sonde */

@@ -160,7 +160,13 @@ class Linker {
         return p.sizeBytes == q.sizeBytes && p.space == q.space;
       });
     };
-    return a.isKernel == b.isKernel && same(a.returns, b.returns) && same(a.params, b.params);
+    // Clang declares a kernel of another file, whose address is taken, as a function.
+    const Function& declared = a.isKernel ? b : a;
+    if (a.isKernel != b.isKernel)
+      return !declared.hasBody && declared.returns.empty() &&
+             std::equal(a.params.begin(), a.params.end(), b.params.begin(), b.params.end(),
+                        [](const Variable& p, const Variable& q) { return p.sizeBytes == q.sizeBytes; });
+    return same(a.returns, b.returns) && same(a.params, b.params);
   }
 
   void collect(size_t m) {
@@ -270,6 +276,11 @@ class Linker {
     Function f = std::move(in.functions[s.index]);
     f.name = s.name;
     for (auto& i : f.body) {
+      if (i.op == Opcode::call && !i.operands.empty() && i.operands[0].ref == Operand::Ref::function) {
+        const Symbol& callee = symbols_[maps.functions[i.operands[0].refId]];
+        if (in_[callee.module].module.functions[callee.index].isKernel)
+          error(s.module, i.operands[0].pos, "'" + callee.name + "' is a kernel and cannot be called");
+      }
       for (auto* list : {&i.operands, &i.callReturns, &i.callArgs})
         for (auto& o : *list) remap(o, maps);
       if (i.loc != kNoId) i.loc += maps.firstLocation;

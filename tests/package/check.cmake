@@ -24,6 +24,7 @@ if(WAY STREQUAL tree)
       include/nvperf_target.h version.txt lib64/libsonde-collector.so lib64/libcupti.so.2025.3.1
       lib64/libcupti.so.13 lib64/libcupti.so lib64/softgpu/libcuda.so.1 lib64/softgpu/libcuda.so
       lib64/softgpu/libcudart.so.13 lib64/softgpu/libcudart.so lib64/softgpu/libsonde-managed-io.so lib64/softgpu/libsonde-static-cudart.so
+      lib64/softgpu/sondecc_source.py
       lib64/softgpu/libnvrtc.so.13 lib64/softgpu/libnvrtc.so.12 lib64/softgpu/libnvJitLink.so.13 lib64/softgpu/libnvJitLink.so.12
       lib64/libcuda.so lib64/libcudart.so
       lib64/pkgconfig/sonde.pc share/cmake/Sonde/SondeConfig.cmake share/doc/sonde/CLIENTS.md

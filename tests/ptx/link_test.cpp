@@ -86,6 +86,22 @@ TEST(Link, DeclarationMustFit) {
   EXPECT_EQ(r.diagnostics[0].message, "b.ptx: 'x' is declared differently in a.ptx, line 4");
 }
 
+TEST(Link, KernelsMayBeDeclaredAsFunctionsForTheirAddress) {
+  const char* kernel = ".visible .entry k(.param .u64 p, .param .u32 n) { ret; }";
+  const std::string declared = ".extern .func k(.param .b64 p, .param .b32 n);\n.visible .entry a() { .reg .b64 %r; ";
+  const auto r = linked(declared + "mov.u64 %r, k; ret; }", kernel);
+  ASSERT_TRUE(r.ok());
+  const Function* a = r.module.findFunction("a");
+  EXPECT_TRUE(r.module.functions[a->body[0].operands[1].refId].isKernel);
+  EXPECT_TRUE(r.unresolvedFunctions.empty());
+  const auto other = linked(".extern .func k(.param .b64 p);", kernel);
+  ASSERT_EQ(other.diagnostics.size(), 1u);
+  EXPECT_EQ(other.diagnostics[0].message, "b.ptx: 'k' is declared differently in a.ptx, line 4");
+  const auto called = linked(declared + "{ .param .b64 x; .param .b32 y; call k, (x, y); } ret; }", kernel);
+  ASSERT_EQ(called.diagnostics.size(), 1u);
+  EXPECT_EQ(called.diagnostics[0].message, "a.ptx: 'k' is a kernel and cannot be called");
+}
+
 TEST(Link, DynamicSharedMemoryIsOne) {
   const auto r = linked(".extern .shared .align 4 .b8 s[];\n.entry a() { ret; }",
                         ".extern .shared .align 16 .b8 s[];\n.entry b() { ret; }");

@@ -290,3 +290,83 @@ int main(int argc, char**) {
 }
 """
 MANAGED_B = "__managed__ int elsewhere = 7;\n"
+
+# Launches in device code of kernels that overload resolution chooses; the second file has one of them.
+CHOSEN_H = r"""
+#pragma once
+__global__ void put(int *out, float value);
+__global__ void put(int *out, int value, int times = 2);  // a default: the definition has none
+namespace outer { namespace inner {
+template <class T, int N = 3> __global__ void fill(T *out, T value);
+} }
+"""
+CHOSEN_A = r"""
+#include <cstdio>
+#include "chosen.h"
+__global__ void put(int *out, int value, int times) { *out = value * times; }
+__global__ void put(int *out, double value);
+namespace outer { namespace inner {
+template <class T, int N> __global__ void fill(T *out, T value) { for (int i = 0; i < N; ++i) out[i] = value + i; }
+template <class T> __global__ void sum(T *out, const T *in, int n);
+} }
+template <class T> __global__ void outer::inner::sum(T *out, const T *in, int n) {
+  for (int i = 0; i < n; ++i) *out += in[i];
+}
+using outer::inner::fill;
+template <class... Values>
+static __global__ void __launch_bounds__(64) all(int *out, Values... values) {
+  int number = 0;
+  for (int value : {values...}) out[number++] = value;
+}
+template <class T> __global__ void each(T value) { *value += 100; }
+template <> __global__ void each<unsigned *>(unsigned *value) { *value += 200; }
+extern "C" __global__ void plain(int *out, int n) { *out = n; }
+// Overloaded with itself inside.
+static __global__ void count(int *out) { *out += 1000; }
+__global__ void put(int *out, double value) { *out = int(value * 8); }
+static __global__ void
+count(int *out,
+      unsigned depth) {
+  atomicAdd(out, 1);
+  if (depth > 0) count<<<2, 1>>>(out,  // each launches two
+                                 depth - 1);
+  else if (blockIdx.x == 0 && threadIdx.x == 0)
+    count<<<1, 1>>>(out + 1);
+}
+template <class T> __device__ void dependent(T *out) { outer::inner::fill<T, 2><<<1, 1>>>(out, T(70)); }
+__global__ void parent(int *out) {
+  put<<<1, 1>>>(out, 5);
+  put<<<1, 1>>>(out + 1, 2.5f);
+  put<<<1, 1>>>(out + 2, 2.5);
+  put<<<1, 1>>>(out + 3, 5, 7);
+  fill<<<1, 1>>>(out + 4, 10);
+  ::outer::inner::fill<int, 1><<<1, 1>>>(out + 7, 20);
+  all<<<1, 1>>>(out + 8, 1, 2, 3);
+  each<<<1, 1>>>(out + 11);
+  each<<<1, 1>>>(reinterpret_cast<unsigned *>(out + 12));
+  plain<<<1, 1>>>(out + 13, 44);
+  count<<<1, 1>>>(out + 14, 2u);
+  dependent(out + 16);
+}
+// Only the first lane has a value to give.
+__global__ void handed(int *out) {
+  int value;
+  if ((threadIdx.x & (warpSize - 1)) == 0) value = out[0] + 3;
+  out[32 + threadIdx.x] = __shfl_sync(~0u, value, 0);
+}
+int main() {
+  int *out, host[64];
+  cudaMalloc(&out, sizeof host);
+  cudaMemset(out, 0, sizeof host);
+  parent<<<1, 1>>>(out);
+  handed<<<1, 32>>>(out);
+  if (cudaMemcpy(host, out, sizeof host, cudaMemcpyDeviceToHost) != cudaSuccess) return 1;
+  for (int i = 0; i < 18; ++i) std::printf("%d ", host[i]);
+  for (int i = 32; i < 64; ++i)
+    if (host[i] != 13) return 2;
+}
+"""
+CHOSEN_B = r"""
+#include "chosen.h"
+__global__ void put(int *out, float value) { *out = int(value * 4); }
+"""

@@ -252,6 +252,22 @@ int main() {
         result = self.compile("-rdc=true", "-c", "wrong.cu", ok=False)
         self.assertIn("wrong.cu:5:3: error", result.stderr)
 
+    def test_launches_choose_among_overloads(self):
+        self.write("chosen.h", programs.CHOSEN_H)
+        self.write("a.cu", programs.CHOSEN_A)
+        self.write("b.cu", programs.CHOSEN_B)
+        self.compile("-rdc=true", "-std=c++17", "a.cu", "b.cu", "-o", "program")
+        done = self.run_in(["./program"])
+        # 5 * 2, 2.5 * 4, 2.5 * 8, 5 * 7; three and one of fill; the pack; 100, 200; 1 + 2 + 4 and two of four blocks.
+        self.assertEqual(done.stdout.split(), "10 10 20 35 10 11 12 20 1 2 3 100 200 44 7 2000 70 71".split(),
+                         done.stderr)
+        self.assertEqual(done.returncode, 0)
+        self.write("wrong.cu", "__global__ void a(int n);\n__global__ void a(float* p,\n                  int n = 1) {\n"
+                               "  a<<<1,\n      1>>>(n);\n  wrong();\n  a<<<1, 1>>>(\"text\");\n}\n")
+        result = self.compile("-rdc=true", "-c", "wrong.cu", ok=False)
+        self.assertIn("wrong.cu:6:3: error", result.stderr)
+        self.assertIn("wrong.cu:7:", result.stderr)
+
     def test_fat_binary_holds_each_architecture(self):
         self.compile("-fatbin", "-gencode", "arch=compute_75,code=sm_75", "--generate-code",
                      "arch=compute_90,code=[sm_90,compute_90]", "kernel.cu", "-o", "out.fatbin")
