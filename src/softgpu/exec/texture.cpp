@@ -453,9 +453,9 @@ SONDE_DEVICE_CODE void texture(WarpState* warp, const TextureJob* job, const uin
   }
   if (mask && job->op == TextureOp::sample) {
     const uint64_t handle = handles[__builtin_ctz(mask)];
-    bool same = true;
-    for (uint32_t m = mask; m; m &= m - 1) same &= handles[__builtin_ctz(m)] == handle;
-    const TextureDescriptor* t = same ? find(handle) : nullptr;
+    uint64_t others = 0;
+    for (uint32_t l = 0; l < kLanes; ++l) others |= (handles[l] ^ handle) & (0 - uint64_t{mask >> l & 1});
+    const TextureDescriptor* t = others == 0 ? find(handle) : nullptr;
     if (t && !t->surface && sampleWarp(*warp, *job, *t, words, mask, out)) return;
   }
   for (uint32_t m = mask; m; m &= m - 1) {

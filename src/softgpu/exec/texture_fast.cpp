@@ -2,56 +2,14 @@
 #include "softgpu/exec/texture_fast.h"
 
 #include <bit>
-#include <cmath>
-#include <cstring>
 
-#include "softgpu/exec/half_float.h"
-#include "softgpu/exec/helpers.h"
+#include "softgpu/exec/texture_read.h"
 
 namespace sonde::softgpu::exec {
 
+using namespace texture_read;
+
 namespace {
-
-// Calls use(std::integral_constant) …: one copy of the loops for each format.
-enum class Kind : uint8_t { f32, f16, unorm8, unorm16, snorm8, snorm16, u8, u16, s8, s16, word };
-
-template <Kind kind>
-constexpr uint32_t kBytes =
-    kind == Kind::f32 || kind == Kind::word                                                                         ? 4
-    : kind == Kind::f16 || kind == Kind::unorm16 || kind == Kind::snorm16 || kind == Kind::u16 || kind == Kind::s16 ? 2
-                                                                                                                    : 1;
-template <Kind kind>
-constexpr bool kReal = kind == Kind::f32 || kind == Kind::f16 || kind == Kind::unorm8 || kind == Kind::unorm16 ||
-                       kind == Kind::snorm8 || kind == Kind::snorm16;
-
-template <class T>
-SONDE_DEVICE_CODE inline T at(const uint8_t* p) {
-  T v;
-  std::memcpy(&v, p, sizeof v);
-  return v;
-}
-
-// A channel as its 32 bits: of a float, or of an extended integer.
-template <Kind kind>
-SONDE_DEVICE_CODE inline uint32_t channel(const uint8_t* p) {
-  if constexpr (kind == Kind::f32 || kind == Kind::word) return at<uint32_t>(p);
-  if constexpr (kind == Kind::f16) return std::bit_cast<uint32_t>(halfToFloat(at<uint16_t>(p)));
-  if constexpr (kind == Kind::unorm8) return std::bit_cast<uint32_t>(static_cast<float>(*p) / 255.0f);
-  if constexpr (kind == Kind::unorm16) return std::bit_cast<uint32_t>(static_cast<float>(at<uint16_t>(p)) / 65535.0f);
-  if constexpr (kind == Kind::snorm8) {
-    const float v = static_cast<float>(static_cast<int8_t>(*p)) / 127.0f;
-    return std::bit_cast<uint32_t>(v < -1.0f ? -1.0f : v);
-  }
-  if constexpr (kind == Kind::snorm16) {
-    const float v = static_cast<float>(at<int16_t>(p)) / 32767.0f;
-    return std::bit_cast<uint32_t>(v < -1.0f ? -1.0f : v);
-  }
-  if constexpr (kind == Kind::u8) return *p;
-  if constexpr (kind == Kind::u16) return at<uint16_t>(p);
-  if constexpr (kind == Kind::s8) return static_cast<uint32_t>(int32_t{static_cast<int8_t>(*p)});
-  if constexpr (kind == Kind::s16) return static_cast<uint32_t>(int32_t{at<int16_t>(p)});
-  return 0;
-}
 
 inline int32_t floorOf(float v) {  // of what fits
   const auto i = static_cast<int32_t>(v);
@@ -60,27 +18,6 @@ inline int32_t floorOf(float v) {  // of what fits
 inline int64_t floorOf(double v) {
   const auto i = static_cast<int64_t>(v);
   return i - (static_cast<double>(i) > v);
-}
-
-struct AxisRule {
-  uint32_t size;
-  TextureAddress mode;
-  bool normalized, between;
-};
-
-// An element's number; -1: beyond the border.
-inline int64_t fold(int64_t i, const AxisRule& rule) {
-  const int64_t n = rule.size;
-  if (i >= 0 && i < n) return i;
-  switch (rule.mode) {
-    case TextureAddress::wrap: return (i % n + n) % n;
-    case TextureAddress::mirror: {
-      const int64_t k = (i % (2 * n) + 2 * n) % (2 * n);
-      return k < n ? k : 2 * n - 1 - k;
-    }
-    case TextureAddress::border: return -1;
-    default: return i < 0 ? 0 : n - 1;
-  }
 }
 
 struct Axis {
@@ -103,18 +40,6 @@ inline Axis axisOf(float v, const AxisRule& rule) {
   a.weight = static_cast<float>(steps & 255) / 256.0f;
   return a;
 }
-
-struct Work {
-  const TextureDescriptor* t;
-  const uint8_t* base;  // of the level, where the device sees it
-  uint64_t pitch, slicePitch;
-  AxisRule rules[3];
-  unsigned axes;
-  const uint32_t* coordinates[3];
-  const uint32_t* layer;  // null: none
-  int64_t layers;
-  bool integerCoordinates;
-};
 
 template <Kind kind, unsigned channels>
 struct Reader {
@@ -174,61 +99,6 @@ struct Reader {
   }
 };
 
-// The element's number on one axis for every lane, those that the mask leaves
-// out too, so that all may be read. False: some lane is beyond a border.
-__attribute__((target("avx2"), optimize("O3"))) bool nearestElements(const Work& w, unsigned axis, uint32_t mask,
-                                                                     int32_t* __restrict out) {
-  const AxisRule& rule = w.rules[axis];
-  const uint32_t* __restrict words = w.coordinates[axis];
-  const auto last = static_cast<int32_t>(rule.size) - 1;
-  const float scale = rule.normalized ? static_cast<float>(rule.size) : 1.0f;
-  int32_t element[kLanes];
-  uint32_t outside = 0;
-  for (unsigned lane = 0; lane < kLanes; ++lane) {
-    float v = w.integerCoordinates ? static_cast<float>(static_cast<int32_t>(words[lane]))
-                                   : std::bit_cast<float>(words[lane]);
-    v = v == v ? v * scale : 0.0f;
-    v = v < -1073741824.0f ? -1073741824.0f : v > 1073741824.0f ? 1073741824.0f : v;
-    const auto i = static_cast<int32_t>(v);
-    element[lane] = i - (static_cast<float>(i) > v ? 1 : 0);
-  }
-  for (unsigned lane = 0; lane < kLanes; ++lane) {
-    const int32_t i = element[lane];
-    const int32_t inside = i < 0 ? 0 : i > last ? last : i;
-    outside |= static_cast<uint32_t>(inside != i) << lane;
-    out[lane] = inside;
-  }
-  outside &= mask;
-  if (rule.mode == TextureAddress::clamp || outside == 0) return true;
-  if (rule.mode == TextureAddress::border) return false;
-  for (uint32_t m = outside; m; m &= m - 1) {
-    const auto lane = static_cast<unsigned>(__builtin_ctz(m));
-    out[lane] = static_cast<int32_t>(fold(element[lane], rule));
-  }
-  return true;
-}
-
-// The nearest elements of 32 bits, one channel, in one or two dimensions.
-SONDE_DEVICE_CODE bool nearestWords(const Work& w, uint32_t mask, uint32_t* out) {
-  static const bool able = __builtin_cpu_supports("avx2");
-  if (!able || w.layer || w.axes > 2 || w.rules[0].between || w.t->channels != 1 || w.rules[0].size > (1u << 30) ||
-      w.rules[1].size > (1u << 30))
-    return false;
-  const bool real = w.t->format == TexelFormat::f32;
-  if (!real && w.t->format != TexelFormat::u32 && w.t->format != TexelFormat::s32) return false;
-  int32_t x[kLanes], y[kLanes] = {};
-  if (!nearestElements(w, 0, mask, x) || (w.axes == 2 && !nearestElements(w, 1, mask, y))) return false;
-  for (unsigned lane = 0; lane < kLanes; ++lane)
-    out[lane] = at<uint32_t>(w.base + static_cast<uint64_t>(y[lane]) * w.pitch + static_cast<uint64_t>(x[lane]) * 4);
-  const uint32_t one = real ? 0x3f800000u : 1u;
-  for (unsigned lane = 0; lane < kLanes; ++lane) {
-    out[kLanes + lane] = 0;
-    out[2 * kLanes + lane] = 0;
-    out[3 * kLanes + lane] = one;
-  }
-  return true;
-}
-
 template <Kind kind>
 bool runChannels(const Work& w, uint32_t mask, uint32_t* out) {
   switch (w.t->channels) {
@@ -239,20 +109,34 @@ bool runChannels(const Work& w, uint32_t mask, uint32_t* out) {
   }
 }
 
+Kind kindOf(const TextureDescriptor& t) {
+  const bool unit = t.normalizedRead;
+  switch (t.format) {
+    case TexelFormat::f32: return Kind::f32;
+    case TexelFormat::f16: return Kind::f16;
+    case TexelFormat::u8: return unit ? Kind::unorm8 : Kind::u8;
+    case TexelFormat::u16: return unit ? Kind::unorm16 : Kind::u16;
+    case TexelFormat::s8: return unit ? Kind::snorm8 : Kind::s8;
+    case TexelFormat::s16: return unit ? Kind::snorm16 : Kind::s16;
+    default: return Kind::word;
+  }
+}
+
 bool runKind(const Work& w, uint32_t mask, uint32_t* out) {
-  if (nearestWords(w, mask, out)) return true;
-  const bool unit = w.t->normalizedRead;
-  switch (w.t->format) {
-    case TexelFormat::f32: return runChannels<Kind::f32>(w, mask, out);
-    case TexelFormat::f16: return runChannels<Kind::f16>(w, mask, out);
-    case TexelFormat::u8: return unit ? runChannels<Kind::unorm8>(w, mask, out) : runChannels<Kind::u8>(w, mask, out);
-    case TexelFormat::u16:
-      return unit ? runChannels<Kind::unorm16>(w, mask, out) : runChannels<Kind::u16>(w, mask, out);
-    case TexelFormat::s8: return unit ? runChannels<Kind::snorm8>(w, mask, out) : runChannels<Kind::s8>(w, mask, out);
-    case TexelFormat::s16:
-      return unit ? runChannels<Kind::snorm16>(w, mask, out) : runChannels<Kind::s16>(w, mask, out);
-    case TexelFormat::u32:
-    case TexelFormat::s32: return runChannels<Kind::word>(w, mask, out);
+  const Kind kind = kindOf(*w.t);
+  if (readVector(w, kind, mask, out)) return true;
+  switch (kind) {
+    case Kind::f32: return runChannels<Kind::f32>(w, mask, out);
+    case Kind::f16: return runChannels<Kind::f16>(w, mask, out);
+    case Kind::unorm8: return runChannels<Kind::unorm8>(w, mask, out);
+    case Kind::unorm16: return runChannels<Kind::unorm16>(w, mask, out);
+    case Kind::snorm8: return runChannels<Kind::snorm8>(w, mask, out);
+    case Kind::snorm16: return runChannels<Kind::snorm16>(w, mask, out);
+    case Kind::u8: return runChannels<Kind::u8>(w, mask, out);
+    case Kind::u16: return runChannels<Kind::u16>(w, mask, out);
+    case Kind::s8: return runChannels<Kind::s8>(w, mask, out);
+    case Kind::s16: return runChannels<Kind::s16>(w, mask, out);
+    case Kind::word: return runChannels<Kind::word>(w, mask, out);
   }
   return false;
 }
