@@ -2,13 +2,12 @@
 //
 // Linking PTX texts (cuLink…). What comes out is a fat binary with one PTX
 // entry per text: loading it links them.
-#include <cstring>
-#include <fstream>
-#include <iterator>
+#include <string>
 
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/fatbin.h"
 #include "softgpu/driver/library.h"
+#include "softgpu/driver/message.h"
 #include "softgpu/driver/module.h"
 
 namespace sonde::softgpu::driver {
@@ -22,7 +21,7 @@ class Link final : public Object {
   JitOptions options;
   std::mutex mutex;
   std::vector<std::string> texts;
-  JitLogs logs;
+  JitLogs logs;  // its names are those of the texts
   std::string output;
 };
 
@@ -32,7 +31,8 @@ CUresult findLink(CUlinkState handle, Ref<Link>& out) {
   return out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-CUresult add(Link& link, CUjitInputType type, const void* data, size_t size) {
+// `found`: has the input's name, and takes what is wrong with it.
+CUresult add(Link& link, CUjitInputType type, const void* data, size_t size, JitLogs found) {
   std::lock_guard lock(link.mutex);
   if (!link.output.empty()) return CUDA_ERROR_INVALID_VALUE;
   CUresult result = CUDA_SUCCESS;
@@ -41,22 +41,26 @@ CUresult add(Link& link, CUjitInputType type, const void* data, size_t size) {
     case CU_JIT_INPUT_FATBINARY: {
       LoadedImage image = readImage(data, size, link.context->device()->capability());
       if (image.error) {
-        link.logs.error += image.message + "\n";
+        found.fail(image.message);
         result = image.error;
         break;
       }
       for (auto& text : image.texts) {
-        std::shared_ptr<exec::Program> parsed;
         // Checked alone, so that a mistake is found where it is; a symbol that
         // another text gives is no mistake.
+        std::shared_ptr<exec::Program> parsed;
         JitLogs logs;
+        logs.names = found.names;
         const CUresult e = makeProgram({text}, link.context->device()->model, logs, parsed);
+        found.info += logs.info;
         if (e && e != CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND) {
-          link.logs.error += logs.error;
           result = e;
+          if (found.error.empty()) found.quoted = logs.quoted;
+          found.error += logs.error;
+          continue;
         }
-        link.logs.info += logs.info;
         link.texts.push_back(std::move(text));
+        link.logs.names.push_back(found.names.empty() ? "" : found.names.front());
       }
       break;
     }
@@ -64,11 +68,14 @@ CUresult add(Link& link, CUjitInputType type, const void* data, size_t size) {
     case CU_JIT_INPUT_OBJECT:
     case CU_JIT_INPUT_LIBRARY:
     case CU_JIT_INPUT_NVVM:
-      link.logs.error += "only PTX can be linked here; machine code and NVVM cannot run on this device\n";
+      found.fail("only PTX can be linked here; machine code and NVVM cannot run on this device");
       result = CUDA_ERROR_NO_BINARY_FOR_GPU;
       break;
     default: return CUDA_ERROR_INVALID_VALUE;
   }
+  if (result) say("link input refused: " + found.shown());
+  link.logs.info += found.info;
+  link.logs.error += found.error;
   link.options.deliver(link.logs);
   return result;
 }
@@ -96,7 +103,9 @@ DRIVER_API(cuLinkAddData_v2)
   JitOptions jit;
   if (const CUresult e = jit.parse(numOptions, options, optionValues)) return e;
   if (!data || size == 0) return CUDA_ERROR_INVALID_VALUE;
-  return add(*link, type, data, size);
+  JitLogs logs;
+  if (name && *name) logs.names = {name};
+  return add(*link, type, data, size, std::move(logs));
 }
 
 DRIVER_API(cuLinkAddFile_v2)
@@ -107,11 +116,16 @@ DRIVER_API(cuLinkAddFile_v2)
   JitOptions jit;
   if (const CUresult e = jit.parse(numOptions, options, optionValues)) return e;
   if (!path) return CUDA_ERROR_INVALID_VALUE;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
-  const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (bytes.empty()) return CUDA_ERROR_INVALID_IMAGE;
-  return add(*link, type, bytes.data(), bytes.size());
+  std::string bytes;
+  JitLogs logs;
+  if (const CUresult e = readImageFile(path, bytes, logs)) {
+    say("link input refused: " + logs.shown());
+    std::lock_guard lock(link->mutex);
+    link->logs.error += logs.error;
+    link->options.deliver(link->logs);
+    return e;
+  }
+  return add(*link, type, bytes.data(), bytes.size(), std::move(logs));
 }
 
 DRIVER_API(cuLinkComplete)(CUlinkState state, void** cubinOut, size_t* sizeOut) {
@@ -121,9 +135,16 @@ DRIVER_API(cuLinkComplete)(CUlinkState state, void** cubinOut, size_t* sizeOut) 
   std::lock_guard lock(link->mutex);
   if (link->texts.empty()) return CUDA_ERROR_INVALID_VALUE;
   std::shared_ptr<exec::Program> program;
-  const CUresult result = makeProgram(link->texts, link->context->device()->model, link->logs, program);
+  JitLogs logs;
+  logs.names = link->logs.names;
+  const CUresult result = makeProgram(link->texts, link->context->device()->model, logs, program);
+  link->logs.info += logs.info;
+  link->logs.error += logs.error;
   link->options.deliver(link->logs);
-  if (result) return result;
+  if (result) {
+    say("link refused: " + logs.shown());
+    return result;
+  }
   link->output = packTexts(link->texts, link->context->device()->capability());
   *cubinOut = link->output.data();
   if (sizeOut) *sizeOut = link->output.size();

@@ -3,8 +3,6 @@
 // Modules and functions.
 #include <algorithm>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/fatbin.h"
@@ -15,11 +13,10 @@
 namespace sonde::softgpu::driver {
 namespace {
 
-CUresult load(CUmodule* out, const void* image, size_t bytes, JitOptions& options) {
+CUresult load(CUmodule* out, const void* image, size_t bytes, JitOptions& options, JitLogs logs = {}) {
   Ref<Context> context;
   if (const CUresult e = currentContext(context)) return e;
   if (!out || !image) return CUDA_ERROR_INVALID_VALUE;
-  JitLogs logs;
   Ref<Module> module;
   const CUresult result = loadModule(*context, image, bytes, logs, module);
   options.deliver(logs);
@@ -57,12 +54,14 @@ DRIVER_API(cuModuleLoadFatBinary)(CUmodule* module, const void* fatCubin) {
 DRIVER_API(cuModuleLoad)(CUmodule* module, const char* fname) {
   if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
   if (!module || !fname) return CUDA_ERROR_INVALID_VALUE;
-  std::ifstream file(fname, std::ios::binary);
-  if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
-  std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (bytes.empty()) return CUDA_ERROR_INVALID_IMAGE;
+  std::string bytes;
+  JitLogs logs;
+  if (const CUresult e = readImageFile(fname, bytes, logs)) {
+    say("module refused: " + logs.shown());
+    return e;
+  }
   JitOptions none;
-  return load(module, bytes.data(), bytes.size(), none);
+  return load(module, bytes.data(), bytes.size(), none, std::move(logs));
 }
 
 DRIVER_API(cuModuleUnload)(CUmodule hmod) {
@@ -278,20 +277,19 @@ CUresult libraryModule(CUlibrary handle, Ref<Module>& module) {
 
 }  // namespace
 
-CUresult loadLibrary(CUlibrary* out, const void* image, size_t bytes, JitOptions& jit);
+CUresult loadLibrary(CUlibrary* out, const void* image, size_t bytes, JitOptions& jit, JitLogs logs = {});
 
-CUresult loadLibrary(CUlibrary* out, const void* image, size_t bytes, JitOptions& jit) {
+CUresult loadLibrary(CUlibrary* out, const void* image, size_t bytes, JitOptions& jit, JitLogs logs) {
   if (!driverReady()) return CUDA_ERROR_NOT_INITIALIZED;
   if (!out || !image) return CUDA_ERROR_INVALID_VALUE;
   // Without a context the first device stands for all.
   Context* current = peekContext();
   Device* device = current ? current->device() : Driver::get().devices().front();
   LoadedImage loaded = readImage(image, bytes, device->capability());
-  JitLogs logs;
   std::shared_ptr<exec::Program> program;
   CUresult result = loaded.error;
   if (result)
-    logs.error = loaded.message + "\n";
+    logs.fail(loaded.message);
   else
     result = makeProgram(loaded.texts, device->model, logs, program);
   jit.deliver(logs);
@@ -321,11 +319,14 @@ DRIVER_API(cuLibraryLoadFromFile)
   JitOptions jit;
   if (const CUresult e = jit.parse(numJitOptions, jitOptions, jitOptionsValues)) return e;
   if (!fileName) return CUDA_ERROR_INVALID_VALUE;
-  std::ifstream file(fileName, std::ios::binary);
-  if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
-  std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (bytes.empty()) return CUDA_ERROR_INVALID_IMAGE;
-  return loadLibrary(library, bytes.data(), bytes.size(), jit);
+  std::string bytes;
+  JitLogs logs;
+  if (const CUresult e = readImageFile(fileName, bytes, logs)) {
+    jit.deliver(logs);
+    say("library refused: " + logs.shown());
+    return e;
+  }
+  return loadLibrary(library, bytes.data(), bytes.size(), jit, std::move(logs));
 }
 
 DRIVER_API(cuLibraryUnload)(CUlibrary library) {

@@ -2,6 +2,10 @@
 #include "softgpu/driver/module.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
 
 #include "platform/application_caller.h"
 #include "platform/clock.h"
@@ -288,10 +292,28 @@ std::string quoteLine(std::string_view text, ptx::SourcePos pos) {
 
 }  // namespace
 
+std::string JitLogs::prefix(size_t text) const {
+  return text < names.size() && !names[text].empty() ? "ptx '" + names[text] + "'" : "ptx";
+}
+
 std::string JitLogs::shown() const {
   const size_t end = error.find('\n');
   if (error.empty()) return "no reason given";
   return error.substr(0, end) + (quoted.empty() ? "" : "\n" + quoted);
+}
+
+CUresult readImageFile(const char* path, std::string& bytes, JitLogs& logs) {
+  logs.names = {path};
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    logs.error += "cannot open '" + std::string(path) + "': " + std::strerror(errno) + "\n";
+    return CUDA_ERROR_FILE_NOT_FOUND;
+  }
+  bytes.assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  if (!bytes.empty()) return CUDA_SUCCESS;
+  logs.error += "'" + std::string(path) + "' is empty, or no file\n";
+  return CUDA_ERROR_INVALID_IMAGE;
 }
 
 CUresult makeProgram(const std::vector<std::string>& texts, const model::DeviceModel& device, JitLogs& logs,
@@ -300,7 +322,8 @@ CUresult makeProgram(const std::vector<std::string>& texts, const model::DeviceM
   exec::Program::LoadResult loaded = exec::Program::load(views, device);
   for (const auto& d : loaded.diagnostics) {
     const bool warning = d.severity == ptx::Diagnostic::Severity::warning;
-    std::string line = "ptx";
+    // What has no place is about all the texts.
+    std::string line = logs.prefix(d.pos.line || texts.size() == 1 ? loaded.text : texts.size());
     if (d.pos.line) line += " line " + std::to_string(d.pos.line) + ", column " + std::to_string(d.pos.column);
     line += std::string(warning ? "; warning: " : "; error: ") + d.message + "\n";
     if (!warning && logs.error.empty() && d.pos.line && loaded.text < texts.size())
@@ -355,8 +378,8 @@ CUresult loadModuleTexts(Context& context, std::vector<std::string> texts, JitLo
 CUresult loadModule(Context& context, const void* image, size_t bytes, JitLogs& logs, Ref<Module>& out) {
   LoadedImage loaded = readImage(image, bytes, context.device()->capability());
   if (loaded.error) {
-    logs.error += loaded.message + "\n";
-    say("module refused: " + loaded.message);
+    logs.fail(loaded.message);
+    say("module refused: " + logs.shown());
     return loaded.error;
   }
   return loadModuleTexts(context, std::move(loaded.texts), logs, out);

@@ -96,11 +96,17 @@ class Module final : public Object {
 
 // The text that JIT options ask for.
 struct JitLogs {
+  std::vector<std::string> names;  // of the texts, in their order, where the caller gave some: they begin the messages
   std::string info, error;
   std::string quoted;  // the line of PTX that the first error is about, with a mark below it
   // For the user on stderr: the first error, and the quoted line.
   std::string shown() const;
+  std::string prefix(size_t text) const;  // "ptx", or "ptx 'NAME'"; a text beyond the last is none of them
+  void fail(const std::string& message) { error += (names.empty() ? "" : prefix(0) + "; error: ") + message + "\n"; }
 };
+
+// The bytes of an image's file, which then names what `logs` tells. On failure `logs.error` says why.
+CUresult readImageFile(const char* path, std::string& bytes, JitLogs& logs);
 
 // Loads an image into a context. On failure `logs.error` says why.
 CUresult loadModule(Context& context, const void* image, size_t bytes, JitLogs& logs, Ref<Module>& out);

@@ -37,6 +37,18 @@ LoadError errorOf(const std::vector<ptx::Diagnostic>& diagnostics) {
   return LoadError::none;
 }
 
+// Where a directive that the parser took stands: the first line that begins with it.
+ptx::SourcePos placeOf(std::string_view text, std::string_view directive) {
+  uint32_t line = 1;
+  for (size_t at = 0; at < text.size(); ++line) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const size_t word = text.find_first_not_of(" \t", at);
+    if (word < end && text.substr(word).starts_with(directive)) return {line, static_cast<uint32_t>(word - at + 1)};
+    at = end + 1;
+  }
+  return {1, 1};
+}
+
 // For `sonde run --fidelity`: one piece for each kernel, whole even when
 // several processes write.
 void reportFidelity(const ptx::Module& module, uint32_t function) {
@@ -70,16 +82,14 @@ Program::LoadResult Program::load(std::span<const std::string_view> texts, const
     // Newer compilers of the same release write 9.x; what is new in it is refused by name.
     if (m.versionMajor > 9) {
       result.diagnostics.push_back(
-          {ptx::Diagnostic::Severity::error,
-           {1, 1},
+          {ptx::Diagnostic::Severity::error, placeOf(texts[i], ".version"),
            fmt::format("PTX version {}.{} is newer than 9.x", m.versionMajor, m.versionMinor)});
       result.error = LoadError::unsupportedVersion;
       return result;
     }
     if (m.target > device.ccMajor * 10 + device.ccMinor) {
       result.diagnostics.push_back(
-          {ptx::Diagnostic::Severity::error,
-           {1, 1},
+          {ptx::Diagnostic::Severity::error, placeOf(texts[i], ".target"),
            fmt::format("target sm_{} is above the device's compute capability {}.{}: compile for sm_{}{}, or "
                        "choose a newer device with SONDE_DEVICES",
                        m.target, device.ccMajor, device.ccMinor, device.ccMajor, device.ccMinor)});
