@@ -187,8 +187,9 @@ void Lexer::decimal(Token& t, const char* start) {
   t.text = {start, static_cast<size_t>(q - start)};
   p_ = q;
   if (result.ec == std::errc::result_out_of_range) {
-    // strtod tells overflow (infinity) from underflow (zero).
-    value = std::strtod(std::string(t.text).c_str(), nullptr);
+    // strtod tells overflow (infinity) from underflow (zero); never with the decimal comma of a program's locale.
+    static const locale_t kPlain = newlocale(LC_ALL_MASK, "C", nullptr);
+    value = strtod_l(std::string(t.text).c_str(), nullptr, kPlain);
   }
   t.value = std::bit_cast<uint64_t>(value);
 }

@@ -6,8 +6,10 @@
 // happens but waiting in loops is named once.
 #pragma once
 
+#include <charconv>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
 #include "softgpu/exec/warp_state.h"
@@ -21,7 +23,8 @@ struct Cta;
 inline uint64_t kernelTimeLimit() {
   static const uint64_t limit = [] {
     const char* text = std::getenv("SONDE_KERNEL_TIMEOUT");
-    const double seconds = text ? std::strtod(text, nullptr) : 0;
+    double seconds = 0;
+    if (text) std::from_chars(text, text + std::strlen(text), seconds);  // whatever the program's locale is
     return seconds > 0 && seconds < 1e9 ? static_cast<uint64_t>(seconds * 1e9) : 0;
   }();
   return limit;
