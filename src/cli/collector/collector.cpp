@@ -235,7 +235,8 @@ void Collector::writeProcess(const char* cuptiPath) {
   bool first = true;
   for (size_t at = 0; at < line.size();) {
     const size_t end = std::min(line.find('\0', at), line.size());
-    json += (first ? "" : ",") + quoted(line.substr(at, end - at));
+    if (!first) json += ',';
+    json += quoted(line.substr(at, end - at));
     first = false;
     at = end + 1;
   }

@@ -24,8 +24,9 @@ bool writeAll(int fd, const unsigned char* p, size_t n) {
 }
 
 void append(std::vector<unsigned char>& to, const void* data, size_t size) {
-  const auto* p = static_cast<const unsigned char*>(data);
-  to.insert(to.end(), p, p + size);
+  const size_t at = to.size();
+  to.resize(at + size);
+  if (size != 0) std::memcpy(to.data() + at, data, size);
 }
 
 }  // namespace

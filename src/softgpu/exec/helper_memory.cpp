@@ -101,6 +101,10 @@ SONDE_DEVICE_CODE void loadLanes(WarpState* w, const uint64_t* addresses, uint32
 }
 
 #if defined(__x86_64__)
+#pragma GCC diagnostic push
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // g++ 12 says it of its own intrinsics
+#endif
 #define SONDE_AVX512 \
   __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq"), no_sanitize("address", "thread", "undefined")))
 
@@ -208,6 +212,7 @@ bool hostHasAvx512() {
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
          __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
 }
+#pragma GCC diagnostic pop
 #endif
 
 SONDE_DEVICE_CODE void storeLanes(WarpState* w, const uint64_t* addresses, uint32_t mask, uint32_t description,
