@@ -19,17 +19,21 @@ STAND_INS = {
     "dpkg-query": 'for name; do :; done\ngrep -qx "$name" "$STATE/installed" && printf installed || exit 1\n',
     # What is on offer: $STATE/offered, once apt-get update went well (or from the start: $STATE/lists).
     "apt-cache": """[ $# = 2 ] || { cat "$STATE/policy" 2>/dev/null; exit 0; }
+candidate=Candidate none=none
+[ "${LC_ALL:-}" = C ] || case ${LANG:-} in de_*) candidate=Installationskandidat none=keine ;; esac
 echo "$2:"
-if [ -e "$STATE/lists" ] && grep -qx "$2" "$STATE/offered"; then echo "  Candidate: 1.0"; else echo "  Candidate: (none)"; fi
+if [ -e "$STATE/lists" ] && grep -qx "$2" "$STATE/offered"; then echo "  $candidate: 1.0"; else echo "  $candidate: ($none)"; fi
 """,
     "apt-get": """while [ $# -gt 0 ]; do case $1 in -o) shift ;; -*) ;; update | install) word=$1; shift; break ;; esac; shift; done
 case $word in
   update) [ -e "$STATE/online" ] || exit 100; touch "$STATE/lists"; echo update >>"$STATE/log" ;;
-  install) [ -e "$STATE/install-fails" ] && { echo "E: dpkg was interrupted"; exit 100; }
+  install) [ -e "$STATE/install-fails" ] && { echo "E: Could not resolve 'deb.debian.org'"; exit 100; }
+    [ -e "$STATE/half-configured" ] && { echo "E: dpkg was interrupted, you must manually run 'dpkg --configure -a'"; exit 100; }
     echo "install $(id -u)" >>"$STATE/log"
     for p; do case $p in -*) ;; *) echo "$p" >>"$STATE/installed" ;; esac; done ;;
 esac
 """,
+    "dpkg": 'echo "dpkg $*" >>"$STATE/log"; [ -e "$STATE/dpkg-fails" ] && { echo "dpkg: no space"; exit 1; }; rm "$STATE/half-configured"\n',
     "sudo": """[ -e "$STATE/sudo-refuses" ] && { echo "sudo: a password is required" >&2; exit 1; }
 [ "$1" != -n ] || shift
 AS_ROOT=1 exec "$@"
@@ -37,11 +41,13 @@ AS_ROOT=1 exec "$@"
     "id": 'if [ "${1:-}" = -un ]; then echo somebody; elif [ "${AS_ROOT:-}" = 1 ]; then echo 0; else cat "$STATE/uid"; fi\n',
     "touch": 'for f; do : >>"$f"; done\n',
     # Builds nothing; installs one file, where it is told to.
-    "cmake": """echo "cmake $*" >>"$STATE/log"
+    "cmake": """if [ "$1" = --version ]; then cat "$STATE/cmake-version"; exit; fi
+echo "cmake $*" >>"$STATE/log"
 case $1 in
   --preset) mkdir -p "build/$2"; : >"build/$2/build.ninja"; echo "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" >"build/$2/CMakeCache.txt" ;;
   --build) [ ! -e "$STATE/build-fails" ] ;;
   --install) mkdir -p "$4/bin"; : >"$4/bin/sonde"; : >build/product/install_manifest.txt
+    umask >"$STATE/umask"
     [ ! -e "$STATE/demo" ] || for p in sonde sondecc; do
       echo '#!/usr/bin/env bash' >"$4/bin/$p"; echo 'echo "dist/bin/${0##*/} $*" >>"$STATE/log"; [ ! -e "$STATE/program-fails" ]' >>"$4/bin/$p"
       chmod +x "$4/bin/$p"
@@ -79,6 +85,8 @@ class Words(unittest.TestCase):
         self.system("debian", "Debian GNU/Linux 13 (trixie)")
         self.offer(PACKAGES + LLVM)
         self.write("online", "")
+        self.write("cmake-version", "cmake version 3.25.1\n\nCMake suite maintained and supported by Kitware\n")
+        self.environment = {}
 
     def stand_in(self, name):
         path = os.path.join(self.path, name)
@@ -110,7 +118,7 @@ class Words(unittest.TestCase):
     def run_word(self, *words, cwd=None):
         environment = {"PATH": self.path, "STATE": self.state, "HOME": self.top,
                        "SONDE_OS_RELEASE": os.path.join(self.state, "os-release"),
-                       "SONDE_LLVM_ROOT": os.path.join(self.top, "usr-lib")}
+                       "SONDE_LLVM_ROOT": os.path.join(self.top, "usr-lib"), **self.environment}
         done = subprocess.run([os.path.join(self.clone, "run"), *words], cwd=cwd or self.top, env=environment,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout, done.stderr
@@ -180,8 +188,34 @@ class Words(unittest.TestCase):
         self.write("install-fails", "")
         code, _, errors = self.run_word("deps")
         self.assertEqual(code, 1)
-        self.assertIn("E: dpkg was interrupted", errors)
+        self.assertIn("E: Could not resolve", errors)
         self.assertIn("run: apt-get could not install: ", errors)
+
+    def test_an_installation_that_was_interrupted_is_finished_first(self):
+        self.write("half-configured", "")
+        code, _, errors = self.run_word("deps")
+        self.assertEqual(code, 0, errors)
+        self.assertEqual(sorted(self.installed()), sorted(PACKAGES + LLVM))
+        self.assertEqual(self.read("log").splitlines(), ["update", "dpkg --configure -a", "install 0"])
+
+    def test_an_installation_that_cannot_be_finished(self):
+        self.write("half-configured", "")
+        self.write("dpkg-fails", "")
+        code, _, errors = self.run_word("deps")
+        self.assertEqual(code, 1)
+        self.assertIn("dpkg: no space", errors)
+        self.assertIn("run: apt-get could not install: ", errors.splitlines()[-1])
+
+    def test_apt_in_another_language(self):
+        self.environment = {"LANG": "de_DE.UTF-8"}
+        code, _, errors = self.run_word("deps")
+        self.assertEqual(code, 0, errors)
+        self.assertIn("clang-19", self.installed())
+
+    def test_a_folder_for_temporary_files_that_is_not_there(self):
+        self.environment = {"TMPDIR": os.path.join(self.top, "nowhere")}
+        code, _, errors = self.run_word("deps")
+        self.assertEqual(code, 0, errors)
 
     def test_ubuntu_without_universe(self):
         self.system("ubuntu", "Ubuntu 24.04.1 LTS")
@@ -253,6 +287,32 @@ class Words(unittest.TestCase):
         self.everything_installed()
         for word in "demo build lint deps clean".split():
             self.assertIn("takes no argument", self.refused(word, "more"))
+
+    def test_help_behind_a_word_does_nothing(self):
+        for word in ("demo", "test", "fuzz", "install"):
+            code, out, errors = self.run_word(word, "--help")
+            self.assertEqual((code, errors), (0, ""))
+            self.assertIn("usage: ./run WORD", out)
+        self.assertEqual(self.read("log"), "")
+
+    def test_a_cmake_that_is_too_old_is_named(self):
+        self.everything_installed()
+        for version in ("3.20.5", "3.24", "2.8.12.1"):
+            self.write("cmake-version", f"cmake version {version}\n")
+            last = self.refused("build")
+            self.assertIn(f"path/cmake is version {version}, but 3.25 or newer is needed", last)
+        for version in ("3.25.0-rc1", "3.31.6", "4.0.2"):
+            self.write("cmake-version", f"cmake version {version}\n")
+            self.assertEqual(self.run_word("build")[0], 0)
+        self.write("cmake-version", "")
+        self.assertIn("path/cmake does not run", self.refused("build"))
+
+    def test_what_is_installed_can_be_read_by_all(self):
+        self.everything_installed()
+        before = os.umask(0o077)
+        self.addCleanup(os.umask, before)
+        self.assertEqual(self.run_word("install", "prefix")[0], 0)
+        self.assertEqual(self.read("umask"), "0022\n")
 
     def test_build_replaces_dist(self):
         self.everything_installed()

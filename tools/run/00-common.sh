@@ -23,6 +23,24 @@ full_disk_hint() {
   local left
   left=$(df -Pm . | awk 'NR == 2 {print $4}')
   [ "$left" -ge 200 ] || say "run: the disk is full: $left MiB are left in $PWD; a build with tests takes about 3 GiB, one of the product 0.4"
+  # Where it cannot be written to, compilers look for another place by themselves.
+  left=$(df -Pm "${TMPDIR:-/tmp}" 2>/dev/null | awk 'NR == 2 {print $4}')
+  [ "${left:-200}" -ge 50 ] || say "run: the disk is full: $left MiB are left in ${TMPDIR:-/tmp}, which compilers use; set TMPDIR to another folder"
+}
+
+# The presets need this cmake; an older one only says that it cannot read them.
+check_cmake() {
+  local version
+  have cmake || die "cmake is not installed (3.25 or newer is needed)"
+  version=$(cmake --version 2>/dev/null | awk 'NR == 1 {print $3}')
+  case $version in
+    [0-9]*.[0-9]*) ;;
+    *) die "$(command -v cmake) does not run: 'cmake --version' tells no version" ;;
+  esac
+  local major=${version%%.*} rest=${version#*.}
+  local minor=${rest%%.*}
+  [ "$major" -gt 3 ] || { [ "$major" = 3 ] && [ "$minor" -ge 25 ]; } ||
+    die "$(command -v cmake) is version $version, but 3.25 or newer is needed: put a newer one first in PATH (the system's own is usually /usr/bin/cmake)"
 }
 
 # Where a clone was moved, or another was copied here, the build folder still speaks of the old place.
@@ -41,6 +59,7 @@ configure_and_build() {
   local dir=build/$preset
   { mkdir -p build && [ -w build ]; } 2>/dev/null || die "cannot write to $PWD/build: it must be yours (whose is it? 'ls -ld build')"
   [ ! -d "$dir" ] || [ -w "$dir" ] || die "cannot write to $PWD/$dir: it must be yours (built as root before? then 'sudo ./run clean')"
+  check_cmake
   drop_moved_build "$dir"
   if [ ! -f "$dir/build.ninja" ]; then
     say "configuring ($preset)"

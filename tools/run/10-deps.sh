@@ -7,7 +7,8 @@ llvm_versions="19 18 20 21"
 
 # apt_offers PACKAGE: does apt know a version to install?
 apt_offers() {
-  [ -n "$(apt-cache policy "$1" 2>/dev/null | awk '/Candidate:/ && $2 != "(none)" {print $2}')" ]
+  # In English, whatever the user's language is.
+  [ -n "$(LC_ALL=C apt-cache policy "$1" 2>/dev/null | awk '/Candidate:/ && $2 != "(none)" {print $2}')" ]
 }
 
 # Fails when there is none, neither installed nor on offer.
@@ -79,7 +80,7 @@ check_offers() {
   [ ${#lacking[@]} != 0 ] || return 0
   if [ "$updated" = no ]; then
     die "packages are missing, and apt cannot fetch its lists (no network?): connect, or install by other means, ${lacking[*]}; then run this again"
-  elif is_ubuntu && ! apt-cache policy 2>/dev/null | grep -q '/universe '; then
+  elif is_ubuntu && ! LC_ALL=C apt-cache policy 2>/dev/null | grep -q '/universe '; then
     die "apt's component 'universe' is not enabled, and these packages are in it: ${lacking[*]}; enable it ('sudo add-apt-repository universe') and run this again"
   elif [ "$list" = build_packages ] && ! llvm_version >/dev/null; then
     die "apt on this system ($(system_name)) offers none of LLVM $llvm_versions (package llvm-N-dev); Debian 12 and 13 and Ubuntu 24.04 do"
@@ -107,11 +108,22 @@ ensure_packages() {
   # shellcheck disable=SC2086
   check_offers $updated $missing
   say "installing (this takes some minutes): $missing"
-  log=$(mktemp)
+  log=$(mktemp 2>/dev/null) || log=$(TMPDIR=/tmp mktemp 2>/dev/null) || die "cannot write to ${TMPDIR:-/tmp}: set TMPDIR to a folder that is yours"
   # shellcheck disable=SC2086
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends $missing >"$log" 2>&1 ||
-    { tail -n 15 "$log" >&2; rm -f "$log"; die "apt-get could not install: $missing; its last words are above"; }
+  apt_install $missing >"$log" 2>&1 || {
+    if grep -q 'dpkg was interrupted' "$log"; then
+      say "an installation was interrupted earlier: finishing that first"
+      # shellcheck disable=SC2086
+      as_root env DEBIAN_FRONTEND=noninteractive dpkg --configure -a >"$log" 2>&1 && apt_install $missing >"$log" 2>&1
+    else
+      false
+    fi
+  } || { tail -n 15 "$log" >&2; rm -f "$log"; die "apt-get could not install: $missing; its last words are above"; }
   rm -f "$log"
+}
+
+apt_install() {
+  as_root env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends "$@"
 }
 
 word_deps() { no_arguments deps "$@"; ensure_packages; say "everything that the build needs is installed"; }

@@ -12,9 +12,10 @@ word_build() {
   say "dist/ is ready: dist/bin/sonde, dist/bin/sondecc"
 }
 
+# Folders that others can read, whatever the umask is: what is installed for all should serve all.
 # The list of what was installed would be root's after 'sudo ./run install', and in the way of the next call.
 install_to() {
-  cmake --install build/product --prefix "$1" >/dev/null || return 1
+  (umask 022 && cmake --install build/product --prefix "$1" >/dev/null) || return 1
   rm -f build/product/install_manifest.txt
 }
 

@@ -25,5 +25,8 @@ main() {
   esac
   shift
   declare -F "word_$word" >/dev/null || { usage >&2; die "no such word: $word (the words are above)"; }
+  case ${1:-} in
+    help | -h | --help) usage; exit 0 ;;
+  esac
   "word_$word" "$@"
 }
