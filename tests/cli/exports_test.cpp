@@ -423,7 +423,7 @@ TEST(Sqlite, TablesHoldTheTrace) {
               testing::ElementsAre("4242|/opt/bin/app|20|0|exit"));
 }
 
-TEST(Sqlite, ViewsAnswerQueriesWrittenForNsys) {
+TEST(Sqlite, TablesAnswerQueriesWrittenForNsys) {
   Folder folder;
   std::string error;
   ASSERT_TRUE(exportTrace(Format::Sqlite, sampleTrace(), folder / "t.sqlite", {}, &error)) << error;
@@ -444,7 +444,24 @@ TEST(Sqlite, ViewsAnswerQueriesWrittenForNsys) {
   EXPECT_THAT(query("SELECT text, eventType, end - start FROM NVTX_EVENTS WHERE eventType = 59 ORDER BY start"),
               testing::ElementsAre("load|59|20000", "step|59|100000"));
   EXPECT_THAT(query("SELECT bytes, copyKind, srcKind, dstKind FROM CUPTI_ACTIVITY_KIND_MEMCPY ORDER BY start"),
-              testing::ElementsAre("4000000|1|1|3", "600000|2|3|2"));
+              testing::ElementsAre("4000000|1|0|2", "600000|2|2|1"));
+  EXPECT_THAT(query("SELECT o.label, o.name, f.label, t.label FROM CUPTI_ACTIVITY_KIND_MEMCPY m JOIN "
+                    "ENUM_CUDA_MEMCPY_OPER o ON o.id = m.copyKind JOIN ENUM_CUDA_MEM_KIND f ON f.id = m.srcKind "
+                    "JOIN ENUM_CUDA_MEM_KIND t ON t.id = m.dstKind ORDER BY m.start"),
+              testing::ElementsAre("Host-to-Device|CUDA_MEMCPY_KIND_HTOD|Pageable|Device",
+                                   "Device-to-Host|CUDA_MEMCPY_KIND_DTOH|Device|Pinned"));
+  EXPECT_THAT(query("SELECT globalPid / 0x1000000, pid, name FROM PROCESSES"),
+              testing::ElementsAre("4242|4242|/opt/bin/app"));
+  // Domains have numbers, and an event with each one's name.
+  EXPECT_THAT(query("SELECT e.text, d.text FROM NVTX_EVENTS e LEFT JOIN NVTX_EVENTS d ON d.domainId = e.domainId AND "
+                    "d.eventType = 75 WHERE e.eventType <> 75 ORDER BY e.start"),
+              testing::ElementsAre("load|io", "here|NULL", "step|NULL"));
+  // Scripts look for a table before they read it.
+  EXPECT_THAT(query("SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN "
+                    "('CUPTI_ACTIVITY_KIND_KERNEL', 'CUPTI_ACTIVITY_KIND_RUNTIME', 'NVTX_EVENTS', 'StringIds', "
+                    "'TARGET_INFO_GPU', 'TARGET_INFO_CUDA_DEVICE', 'TARGET_INFO_SESSION_START_TIME', "
+                    "'CUDA_GPU_MEMORY_USAGE_EVENTS', 'ENUM_CUDA_DEV_MEM_EVENT_OPER')"),
+              testing::ElementsAre("9"));
   EXPECT_THAT(query("SELECT name, smCount, computeMajor FROM TARGET_INFO_GPU"), testing::ElementsAre("Test GPU|4|9"));
 }
 

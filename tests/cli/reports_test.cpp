@@ -165,12 +165,12 @@ TEST(Reports, GpuTraceAsCsv) {
       csv("cuda_gpu_trace:base"),
       "Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Reg/Trd,StcSMem (MB),DymSMem (MB),Bytes (MB),"
       "Throughput (MB/s),SrcMemKd,DstMemKd,Device,Ctx,Strm,Name\n"
-      "30000,100000,2,,,,,,,,,,4.000,40000.000,Pageable,Device,Test GPU (0),1,7,[CUDA memcpy Host-to-Device]\n"
-      "160000,5000,3,256,1,1,128,1,1,24,0.000,0.001,,,,,Test GPU (0),1,7,saxpy\n"
-      "180000,7000,4,256,1,1,128,1,1,24,0.000,0.001,,,,,Test GPU (0),1,7,saxpy\n"
-      "200000,30000,5,16,1,1,1024,1,1,24,0.000,0.001,,,,,Test GPU (0),1,13,scan\n"
-      "243000,1000,6,,,,,,,,,,0.001,1000.000,,Device,Test GPU (0),1,7,[CUDA memset]\n"
-      "260000,30000,7,,,,,,,,,,0.600,20000.000,Device,Pinned,Test GPU (0),1,7,[CUDA memcpy Device-to-Host]\n");
+      "30000,100000,2,,,,,,,,,,4.000000,40000.000,Pageable,Device,Test GPU (0),1,7,[CUDA memcpy Host-to-Device]\n"
+      "160000,5000,3,256,1,1,128,1,1,24,0.000000,0.001024,,,,,Test GPU (0),1,7,saxpy\n"
+      "180000,7000,4,256,1,1,128,1,1,24,0.000000,0.001024,,,,,Test GPU (0),1,7,saxpy\n"
+      "200000,30000,5,16,1,1,1024,1,1,24,0.000000,0.001024,,,,,Test GPU (0),1,13,scan\n"
+      "243000,1000,6,,,,,,,,,,0.001000,1000.000,,Device,Test GPU (0),1,7,[CUDA memset]\n"
+      "260000,30000,7,,,,,,,,,,0.600000,20000.000,Device,Pinned,Test GPU (0),1,7,[CUDA memcpy Device-to-Host]\n");
 }
 
 TEST(Reports, ApiTrace) {

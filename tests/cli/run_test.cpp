@@ -99,6 +99,43 @@ TEST_F(Run, ANameThatIsNoProgramInPath) {
   EXPECT_EQ(sonde({"run", "text"}).status, 126);
 }
 
+TEST_F(Run, WhyAFileCannotBeRun) {
+  namespace fs = std::filesystem;
+  const auto make = [&](const std::string& name, std::string_view content) {
+    std::ofstream(file(name), std::ios::binary) << content;
+    fs::permissions(file(name), fs::perms::owner_all);
+    return file(name);
+  };
+  const auto refused = [&](const std::string& path, const std::string& why) {
+    const Outcome o = sonde({"run", path});
+    EXPECT_EQ(o.status, 126) << path;
+    EXPECT_THAT(o.err, HasSubstr(path + " cannot be run: " + why));
+    EXPECT_EQ(o.err.find("profiling"), std::string::npos) << o.err;
+  };
+  refused(folder_, "it is a folder");
+  fs::permissions(make("plain", "some words"), fs::perms::owner_read);
+  refused(file("plain"), "it is not an executable file (chmod +x makes it one)");
+  refused(make("script", "#! /no/such/shell -x\n"), "'/no/such/shell', which it is to be started with, does not exist");
+
+  std::ifstream in(kApp, std::ios::binary);
+  const std::string app((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  std::string other = app;
+  other[18] = static_cast<char>(183);  // e_machine
+  refused(make("other", other), "it is a program for AArch64, and this machine is x86-64");
+  other[18] = static_cast<char>(190);
+  refused(make("cubin", other), "it is a program for a GPU (machine code of CUDA), and this machine is x86-64");
+  other = app;
+  const size_t loader = other.find("/lib64/ld-linux-x86-64.so.2");
+  ASSERT_NE(loader, std::string::npos);
+  other[loader + 1] = 'L';
+  refused(make("loader", other), "'/Lib64/ld-linux-x86-64.so.2', which it is to be started with, does not exist");
+  refused(make("short", app.substr(0, 20)), "it is no program for this system, or only a part of one");
+  refused(make("data", std::string("MZ\0\1", 4)), "it is no program for this system, or only a part of one");
+
+  // A script without a first line is one for the shell, as everywhere.
+  EXPECT_EQ(sonde({"run", make("commands", "exit 9\n")}).status, 9);
+}
+
 TEST_F(Run, AWrongValueIsNamed) {
   const auto said = [&](const char* option, const char* value) { return sonde({"run", option, value, kApp}).err; };
   EXPECT_EQ(said("--device", "foo"), "sonde: error: --device: foo not in {software,real,auto} (--help says more)\n");

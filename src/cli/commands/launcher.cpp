@@ -17,6 +17,8 @@
 #include <fstream>
 #include <optional>
 
+#include "cli/commands/not_run.h"
+
 namespace sonde::cli {
 namespace {
 
@@ -32,7 +34,12 @@ using Clock = std::chrono::steady_clock;
   std::vector<char*> argv;
   for (const std::string& a : command) argv.push_back(const_cast<char*>(a.c_str()));
   argv.push_back(nullptr);
-  ::execvp(argv[0], argv.data());
+  // execvp hands to a shell what the kernel refuses to run.
+  const std::string program = findProgram(command[0]);
+  if (!program.empty() && isBinary(program))
+    ::execv(program.c_str(), argv.data());
+  else
+    ::execvp(argv[0], argv.data());
   const int code = errno;
   [[maybe_unused]] const ssize_t ignored = ::write(errorPipe, &code, sizeof code);
   ::_exit(127);
@@ -75,11 +82,13 @@ LaunchResult launch(const std::vector<std::string>& command, const std::map<std:
     ::waitpid(child, nullptr, 0);
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
     // Folders of PATH that may not be searched make execvp say EACCES of a name that is nowhere.
-    const bool nowhere = command[0].find('/') == std::string::npos && findProgram(command[0], F_OK).empty();
-    const bool missing = code == ENOENT || nowhere;
+    const std::string program = findProgram(command[0], F_OK);
+    // Of a path, EACCES may also be about a folder on the way.
+    const bool missing = program.empty() && (code == ENOENT || command[0].find('/') == std::string::npos);
     result.status = missing ? 127 : 126;
     result.error = missing ? fmt::format("{}: there is no such program", command[0])
-                           : fmt::format("{} cannot be run: {}", command[0], std::strerror(code));
+                           : fmt::format("{} cannot be run: {}", command[0],
+                                         whyNotRun(program.empty() ? command[0] : program, code));
     return result;
   }
   result.started = true;

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "cli/exports/exports.h"
+#include "cli/exports/sqlite_nsys.h"
 #include "cli/exports/sqlite_schema.h"
 #include "cli/reports/um_analysis.h"
 
@@ -130,7 +131,10 @@ class Filler {
     for (size_t i = 0; i < trace_.processes.size(); i++) {
       const Process& p = trace_.processes[i];
       std::string arguments = "[";
-      for (const std::string& a : p.arguments) arguments += (arguments.size() > 1 ? "," : "") + jsonString(a);
+      for (const std::string& a : p.arguments) {
+        if (arguments.size() > 1) arguments += ',';
+        arguments += jsonString(a);
+      }
       process(i, p.pid, p.parentPid, p.executable, arguments + "]", p.workingDirectory, p.host, p.cuptiPath,
               p.cuptiVersion, p.startTime, p.end ? std::optional<uint64_t>(p.end->time) : std::nullopt, endReason(p),
               p.records, p.dropped, p.damagedBytes);
@@ -245,7 +249,8 @@ class Filler {
       for (const CounterValue& v : l.values) {
         describe({v.kind, v.name});
         const auto info = trace_.counterInfos.find({v.kind, v.name});
-        const auto instance = v.instance == spool::kAllInstances ? std::nullopt : std::optional<uint64_t>(v.instance);
+        std::optional<uint64_t> instance;
+        if (v.instance != spool::kAllInstances) instance = v.instance;
         if (v.kind == CounterKind::Event || (info != trace_.counterInfos.end() && info->second.valueKind == 1))
           value(id, kindName(v.kind), trace_.text(v.name), instance,
                 v.count == UINT64_MAX ? std::nullopt : std::optional<uint64_t>(v.count));
@@ -267,10 +272,11 @@ class Filler {
 bool writeSqlite(const Trace& trace, const Options&, const std::string& path, std::string* error) {
   Database db;
   // The file is new and is renamed only when whole: no journal is needed.
-  if (db.open(path) && db.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;") && db.execute("BEGIN") &&
-      db.execute(kSqliteTables)) {
+  if (db.open(path) && db.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = MEMORY;") &&
+      db.execute("BEGIN") && db.execute(kSqliteTables)) {
     Filler(db, trace).run();
-    if (db.error().empty()) db.execute(kSqliteViews);
+    if (db.error().empty()) db.execute(kSqliteIndexes);
+    if (db.error().empty()) db.execute(kSqliteNsysTables);
     if (db.error().empty()) db.execute("COMMIT");
   }
   if (db.error().empty()) return true;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of the SQLite export, and views with the names and columns that
-// scripts written for nsys expect. Times in the tables are nanoseconds since
-// the epoch; in the views, since the start of the trace (meta.origin).
+// The tables of the SQLite export. Times are nanoseconds since the epoch.
 #ifndef SONDE_CLI_EXPORTS_SQLITE_SCHEMA_H_
 #define SONDE_CLI_EXPORTS_SQLITE_SCHEMA_H_
 
@@ -85,75 +83,12 @@ CREATE TABLE counter_value (
   instance INTEGER, value);
 )sql";
 
-inline constexpr const char* kSqliteViews = R"sql(
+inline constexpr const char* kSqliteIndexes = R"sql(
 CREATE INDEX api_call_correlation ON api_call(process_id, correlation_id);
 CREATE INDEX kernel_correlation ON kernel(process_id, correlation_id);
 CREATE INDEX memcpy_correlation ON memcpy(process_id, correlation_id);
 CREATE INDEX counter_value_name ON counter_value(name, launch_id);
 CREATE INDEX memset_correlation ON memset(process_id, correlation_id);
-CREATE VIEW CUDA_UM_CPU_PAGE_FAULT_EVENTS AS
-  SELECT u.start - (SELECT value FROM meta WHERE key = 'origin') AS start, p.pid << 24 AS globalPid,
-    u.address AS address, u.value AS originalFaultPc, u.function AS CpuInstruction, u.module AS module,
-    u.module_offset AS unresolvedFaultPc, u.source_file AS sourceFile, u.source_line AS sourceLine
-  FROM unified_memory u JOIN process p ON p.id = u.process_id WHERE u.kind = 3;
-CREATE VIEW CUDA_UM_GPU_PAGE_FAULT_EVENTS AS
-  SELECT u.start - (SELECT value FROM meta WHERE key = 'origin') AS start,
-    u.end - (SELECT value FROM meta WHERE key = 'origin') AS end, p.pid << 24 AS globalPid, u.source_id AS deviceId,
-    u.address AS address, u.value AS numberOfPageFaults, u.flags AS faultAccessType
-  FROM unified_memory u JOIN process p ON p.id = u.process_id WHERE u.kind = 4;
-CREATE VIEW StringIds AS SELECT id, text AS value FROM string;
-CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS
-  SELECT k.start - (SELECT value FROM meta WHERE key = 'origin') AS start,
-    k.end - (SELECT value FROM meta WHERE key = 'origin') AS end,
-    k.device_id AS deviceId, k.context_id AS contextId, k.stream_id AS streamId, k.correlation_id AS correlationId,
-    p.pid << 24 AS globalPid, k.name_id AS demangledName, k.short_name_id AS shortName,
-    k.mangled_name_id AS mangledName, k.registers_per_thread AS registersPerThread,
-    k.grid_x AS gridX, k.grid_y AS gridY, k.grid_z AS gridZ,
-    k.block_x AS blockX, k.block_y AS blockY, k.block_z AS blockZ,
-    k.static_shared_bytes AS staticSharedMemory, k.dynamic_shared_bytes AS dynamicSharedMemory,
-    k.shared_executed_bytes AS sharedMemoryExecuted, k.local_bytes_per_thread AS localMemoryPerThread,
-    k.local_bytes_total AS localMemoryTotal, k.graph_node_id AS graphNodeId
-  FROM kernel k JOIN process p ON p.id = k.process_id;
-CREATE VIEW CUPTI_ACTIVITY_KIND_MEMCPY AS
-  SELECT m.start - (SELECT value FROM meta WHERE key = 'origin') AS start,
-    m.end - (SELECT value FROM meta WHERE key = 'origin') AS end,
-    m.device_id AS deviceId, m.context_id AS contextId, m.stream_id AS streamId, m.correlation_id AS correlationId,
-    p.pid << 24 AS globalPid, m.bytes AS bytes, m.copy_kind AS copyKind, m.source_kind AS srcKind,
-    m.destination_kind AS dstKind, m.source_device_id AS srcDeviceId, m.destination_device_id AS dstDeviceId,
-    m.graph_node_id AS graphNodeId
-  FROM memcpy m JOIN process p ON p.id = m.process_id;
-CREATE VIEW CUPTI_ACTIVITY_KIND_MEMSET AS
-  SELECT m.start - (SELECT value FROM meta WHERE key = 'origin') AS start,
-    m.end - (SELECT value FROM meta WHERE key = 'origin') AS end,
-    m.device_id AS deviceId, m.context_id AS contextId, m.stream_id AS streamId, m.correlation_id AS correlationId,
-    p.pid << 24 AS globalPid, m.value AS value, m.bytes AS bytes, m.memory_kind AS memKind,
-    m.graph_node_id AS graphNodeId
-  FROM memset m JOIN process p ON p.id = m.process_id;
-CREATE VIEW CUPTI_ACTIVITY_KIND_RUNTIME AS
-  SELECT a.start - (SELECT value FROM meta WHERE key = 'origin') AS start,
-    a.end - (SELECT value FROM meta WHERE key = 'origin') AS end,
-    a.domain = 'driver' AS eventClass, p.pid << 24 | a.tid AS globalTid, a.correlation_id AS correlationId,
-    a.full_name_id AS nameId, a.result AS returnValue, NULL AS callchainId
-  FROM api_call a JOIN process p ON p.id = a.process_id WHERE NOT a.nested;
-CREATE VIEW CUPTI_ACTIVITY_KIND_SYNCHRONIZATION AS
-  SELECT s.start - (SELECT value FROM meta WHERE key = 'origin') AS start,
-    s.end - (SELECT value FROM meta WHERE key = 'origin') AS end,
-    s.context_id AS contextId, s.stream_id AS streamId, s.correlation_id AS correlationId,
-    p.pid << 24 AS globalPid, s.type AS syncType, s.event_id AS eventId
-  FROM synchronization s JOIN process p ON p.id = s.process_id;
-CREATE VIEW NVTX_EVENTS AS
-  SELECT r.start - (SELECT value FROM meta WHERE key = 'origin') AS start,
-    r.end - (SELECT value FROM meta WHERE key = 'origin') AS end,
-    CASE r.style WHEN 'PushPop' THEN 59 WHEN 'StartEnd' THEN 60 ELSE 34 END AS eventType,
-    r.category AS category, r.color AS color, r.name AS text, p.pid << 24 | r.tid AS globalTid, NULL AS textId
-  FROM nvtx_range r JOIN process p ON p.id = r.process_id;
-CREATE VIEW TARGET_INFO_GPU AS
-  SELECT DISTINCT d.id AS id, d.name AS name, d.l2_bytes AS l2CacheSize, d.memory_bytes AS totalMemory,
-    d.memory_bandwidth AS memoryBandwidth, d.core_clock_khz * 1000 AS clockRate, d.multiprocessors AS smCount,
-    d.compute_capability_major AS computeMajor, d.compute_capability_minor AS computeMinor, d.uuid AS uuid
-  FROM device d;
-CREATE VIEW ThreadNames AS
-  SELECT p.pid << 24 | t.tid AS globalTid, t.name AS name FROM thread t JOIN process p ON p.id = t.process_id;
 )sql";
 
 }  // namespace sonde::exports

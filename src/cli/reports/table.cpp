@@ -82,7 +82,7 @@ std::string cellCsv(const Cell& cell, CellKind kind) {
   if (const auto* s = std::get_if<std::string>(&cell)) return csvField(*s);
   switch (kind) {
     case CellKind::Percent: return fmt::format("{:.1f}", number(cell));
-    case CellKind::Bytes:
+    case CellKind::Bytes: return fmt::format("{:.6f}", number(cell) / 1e6);  // to the byte
     case CellKind::Throughput: return fmt::format("{:.3f}", number(cell) / 1e6);
     default:
       if (const auto* d = std::get_if<double>(&cell)) return fmt::format("{:.1f}", *d);

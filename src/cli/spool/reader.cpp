@@ -132,7 +132,7 @@ size_t readSection(Bytes data, size_t at, Trace& trace) {
 
 bool readSpool(Bytes data, Trace& trace, std::string* error) {
   if (!isFileHeader(data)) {
-    *error = data.empty() ? "the file is empty" : "this is not a Sonde trace (it does not begin with SONDESPL)";
+    *error = data.empty() ? "the file is empty" : "this is not a Sonde trace ('sonde run -o NAME.sonde' writes one)";
     return false;
   }
   size_t at = 0;
