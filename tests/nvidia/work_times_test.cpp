@@ -40,6 +40,26 @@ TEST(WorkTimes, IdleStream) {
   EXPECT_EQ(s[0].last, 62'000);
 }
 
+TEST(WorkTimes, AfterAPauseTheLaunchReturnsLate) {
+  constexpr std::pair<double, double> kStarts[] = {{0, 52'000},   {25e3, 52'000}, {50e3, 51'920}, {100e3, 51'840},
+                                                   {1e6, 51'650}, {10e6, 51'100}, {1e9, 51'100}};
+  for (const auto& [pause, start] : kStarts) {
+    std::vector<TimedStream> s(1);
+    s[0].works = {launched(50'000, 62'000)};
+    s[0].works[0].pause = pause;
+    placeWork(s, constants());
+    EXPECT_NEAR(s[0].works[0].start, start, 1) << pause;
+    EXPECT_EQ(s[0].works[0].end, 62'000);
+  }
+  std::vector<TimedStream> s(1);
+  // Behind other work it does not matter when the launch returned.
+  TimedWork queued = launched(11'000, 35'500);
+  queued.pause = 10e6;
+  s[0].works = {launched(10'000, 22'500), queued};
+  placeWork(s, constants());
+  EXPECT_EQ(s[0].works[1].start, 25'500);
+}
+
 TEST(WorkTimes, BusyStream) {
   std::vector<TimedStream> s(1);
   s[0].works = {launched(10'000, 22'500), launched(11'000, 35'500)};

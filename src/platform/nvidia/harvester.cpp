@@ -93,8 +93,27 @@ TimedWork timed(const Context& context, const Item& item) {
   return w;
 }
 
+// When launches of a context returned.
+class Returns {
+ public:
+  Returns(const Context& context, const std::vector<Batch>& batches) {
+    if (context.lastReturn != 0) times_.push_back(context.lastReturn);
+    for (const Batch& b : batches)
+      for (const Item& item : b.items) times_.push_back(item.returned);
+    std::sort(times_.begin(), times_.end());
+  }
+  // From the launch before to this one; 0: there was none.
+  double pauseBefore(uint64_t returned) const {
+    const auto at = std::lower_bound(times_.begin(), times_.end(), returned);
+    return at == times_.begin() ? 0 : static_cast<double>(returned - *std::prev(at));
+  }
+
+ private:
+  std::vector<uint64_t> times_;
+};
+
 // What placeWork() has to know of a stream.
-TimedStream readTimes(const Context& context, const TimingConstants& c, const Batch& b) {
+TimedStream readTimes(const Context& context, const TimingConstants& c, const Returns& returns, const Batch& b) {
   TimedStream s;
   s.haveLast = b.stream->haveLast;
   s.last = b.stream->lastStamp;
@@ -102,6 +121,7 @@ TimedStream readTimes(const Context& context, const TimingConstants& c, const Ba
   s.works.reserve(b.finished);
   for (size_t i = 0; i < b.finished; ++i) {
     TimedWork& w = s.works.emplace_back(timed(context, b.items[i]));
+    w.pause = returns.pauseBefore(b.items[i].returned);
     w.stamp = std::numeric_limits<double>::quiet_NaN();
     double stamp;
     if (b.items[i].after != nullptr && !context.dead.load() && context.clock.deviceTime(b.items[i].after, &stamp))
@@ -262,6 +282,7 @@ void report(Context& context, Batch& b, const TimedStream& times) {
       finishGraphLaunch(item.graph.launch);
     }
     s.lastReported = std::max(s.lastReported, work.end);
+    context.lastReturn = std::max(context.lastReturn, item.returned);
     work.submitted = std::min(item.returned, work.start);
     work.queued = std::min(item.called, work.submitted);
     if (use && use->workCompleted) use->workCompleted(use->self, &work);
@@ -319,7 +340,8 @@ bool harvestContext(Context& context) {
   }
   const TimingConstants& constants = timingOf(context.device);
   std::vector<TimedStream> times;
-  for (const Batch& b : batches) times.push_back(readTimes(context, constants, b));
+  const Returns returns(context, batches);
+  for (const Batch& b : batches) times.push_back(readTimes(context, constants, returns, b));
   placeWork(times, constants);
   for (size_t i = 0; i < batches.size(); ++i) report(context, batches[i], times[i]);
   return more;

@@ -94,6 +94,7 @@ struct Context {
   std::atomic<bool> timingTried{false};
   std::atomic<bool> dead{false};
   DeviceClock clock;
+  uint64_t lastReturn = 0;  // the harvester's: of the launches whose work it reported
 
   // Event pool.
   std::mutex eventMutex;

@@ -2,6 +2,8 @@
 #include "platform/nvidia/work_times.h"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <utility>
 
 namespace sonde::platform::nvidia {
@@ -22,6 +24,19 @@ constexpr double kBesideStart = 650, kBehindStart = 1550;
 constexpr double kWaitedBeside = 0.28, kWaitedBehindTwo = 0.6, kWaitedBehindMore = 0.25;
 // In a stream without more work the stamp waits less: parts of endToStamp.
 constexpr double kIdleShare[TimingConstants::kOthers] = {0, 0.2, 0.9, 0.75, 0.95, 1.1, 1.1, 1.1};
+
+// After a pause the launch takes longer, of which some is spent behind the moment
+// at which the device has it: it starts earlier, seen from the launch's return.
+double earlierAfter(double pause) {
+  constexpr std::pair<double, double> kMeasured[] = {{25e3, 0}, {100e3, 160}, {1e6, 350}, {10e6, 900}};
+  if (pause <= kMeasured[0].first) return 0;
+  for (size_t i = 1; i < std::size(kMeasured); ++i) {
+    const auto [from, least] = kMeasured[i - 1];
+    const auto [to, most] = kMeasured[i];
+    if (pause < to) return least + (most - least) * std::log(pause / from) / std::log(to / from);
+  }
+  return std::rbegin(kMeasured)->second;
+}
 
 bool isKnown(double time) { return time == time; }
 
@@ -54,12 +69,14 @@ class Placement {
   }
 
  private:
+  double startIdle(const TimedWork& w) const { return w.reached + c_.startAfterReturn - earlierAfter(w.pause); }
+
   // As if each stream were alone.
   void guessStarts(TimedStream& s) const {
     double last = s.haveLast ? s.last : -kNever;
     for (TimedWork& w : s.works) {
       if (!w.hasBefore) w.before = last;
-      const double idle = w.reached + c_.startAfterReturn, behind = w.before + c_.startAfterStamp[0];
+      const double idle = startIdle(w), behind = w.before + c_.startAfterStamp[0];
       w.queued = behind > idle;
       w.start = std::max(idle, behind);
       last = isKnown(w.stamp) ? w.stamp : -kNever;
@@ -95,7 +112,7 @@ class Placement {
       if (w.queued) {
         w.start = std::max(w.start, w.before + c_.startAfterStamp[w.hasBefore ? 0 : lastOthers]);
       } else if (!w.synchronous && !stamps_.empty()) {
-        const double alone = w.reached + c_.startAfterReturn + kLaterForEach * busyAt(s, w.reached);
+        const double alone = startIdle(w) + kLaterForEach * busyAt(s, w.reached);
         const double other = lastOfOthers(stamps_, s, alone - kAboutToStart);
         w.start = std::max({w.start, alone, other + c_.startAfterStamp[0] + kLaterBehindAnother});
       }

@@ -32,6 +32,7 @@ struct TimedWork {
   double before = -kNever;   // stamp that it comes after, if not that of the work before it in its stream
   bool hasBefore = false;    // `before` counts, not the work before it
   bool synchronous = false;  // `reached` is its start
+  double pause = 0;          // the host had launched nothing in this context for so long
   double stamp = 0;          // of the event behind it; NaN: not known
   // Found by placeWork().
   double start = 0, end = 0;
