@@ -63,12 +63,23 @@ TEST(WorkTimes, AfterAPauseTheLaunchReturnsLate) {
 TEST(WorkTimes, BusyStream) {
   std::vector<TimedStream> s(1);
   s[0].works = {launched(10'000, 22'500), launched(11'000, 35'500)};
-  s[0].nextReached = 30'000;  // launched before the second one's stamp
+  s[0].unfinished.assign(9, 20'000);  // launched before both stamps
   placeWork(s, constants());
-  EXPECT_EQ(s[0].works[0].end, 22'000);    // its stamp waited 500
+  EXPECT_EQ(s[0].works[0].end, 22'000);    // with ten behind it its stamp waited 500
   EXPECT_EQ(s[0].works[1].start, 25'500);  // 3000 behind the stamp before
   EXPECT_TRUE(s[0].works[1].queued);
-  EXPECT_EQ(s[0].works[1].end, 35'000);
+  EXPECT_EQ(s[0].works[1].end, 35'250);  // with nine some stamps wait
+}
+
+TEST(WorkTimes, StampsBeforeLittleWorkComeAtOnce) {
+  for (const unsigned waiting : {0u, 1u, 8u}) {
+    std::vector<TimedStream> s(1);
+    s[0].works = {launched(10'000, 22'500)};
+    s[0].unfinished.assign(waiting, 20'000);
+    for (int later = 0; later < 10; ++later) s[0].unfinished.push_back(22'500);  // when the stamp was there
+    placeWork(s, constants());
+    EXPECT_EQ(s[0].works[0].end, 22'500) << waiting;
+  }
 }
 
 TEST(WorkTimes, BehindTheWorkOfAnEarlierRound) {
@@ -147,7 +158,7 @@ TEST(WorkTimes, AStampWaitsForAnotherStreamsLaunch) {
 TEST(WorkTimes, UnfinishedWorkOfAnotherStream) {
   std::vector<TimedStream> s(2);
   s[0].works = {launched(90'000, 120'000)};
-  s[1].nextReached = 95'000;
+  s[1].unfinished = {95'000};
   s[1].nextStart = 97'000;
   placeWork(s, constants());
   EXPECT_EQ(s[0].works[0].end, 120'000 - 120);

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "platform/clock.h"
+#include "platform/nvidia/batch.h"
 #include "platform/nvidia/calibration.h"
 #include "platform/nvidia/calls.h"
 #include "platform/nvidia/graph_trace.h"
@@ -27,7 +28,6 @@ namespace {
 
 constexpr auto kPollInterval = std::chrono::milliseconds(4);
 constexpr uint64_t kRecalibrateNs = 100'000'000, kFirstRecalibrationsNs = 25'000'000;
-constexpr size_t kBatch = 1024;  // items of a stream in one round
 
 struct Harvester {
   std::mutex harvestMutex;  // one thread at a time reads events and reports
@@ -49,95 +49,6 @@ Harvester& harvester() {
 // Set while this thread harvests: a listener that asks for more from within
 // gets nothing.
 thread_local bool harvesting = false;
-
-// The finished items of one stream, and what their events say.
-struct Batch {
-  Stream* stream;
-  std::vector<Item> items;
-  size_t finished = 0;
-  int32_t status = 0;  // of the last one, when its event tells of an error
-};
-
-// Items finish in order: finds the first that has not.
-void findFinished(Context& context, Batch& b) {
-  auto isDone = [&](size_t i) {
-    if (context.dead.load()) return true;
-    // An item without an event is as far as the one before it.
-    while (b.items[i].after == nullptr) {
-      if (i == 0) return true;
-      --i;
-    }
-    const CUresult r = own.cuEventQuery(b.items[i].after);
-    if (r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY) b.status = r;
-    return r != CUDA_ERROR_NOT_READY;
-  };
-  size_t low = 0, high = b.items.size();  // done below low, not done from high on
-  if (high > 0 && isDone(high - 1)) low = high;
-  while (low < high) {
-    const size_t middle = (low + high) / 2;
-    if (isDone(middle)) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  b.finished = low;
-}
-
-TimedWork timed(const Context& context, const Item& item) {
-  TimedWork w;
-  w.synchronous = item.synchronous;
-  w.reached = context.clock.toDevice(item.synchronous ? item.called : item.returned);
-  w.hasBefore = item.before != nullptr;
-  if (item.before != nullptr) context.clock.deviceTime(item.before, &w.before);
-  return w;
-}
-
-// When launches of a context returned.
-class Returns {
- public:
-  Returns(const Context& context, const std::vector<Batch>& batches) {
-    if (context.lastReturn != 0) times_.push_back(context.lastReturn);
-    for (const Batch& b : batches)
-      for (const Item& item : b.items) times_.push_back(item.returned);
-    std::sort(times_.begin(), times_.end());
-  }
-  // From the launch before to this one; 0: there was none.
-  double pauseBefore(uint64_t returned) const {
-    const auto at = std::lower_bound(times_.begin(), times_.end(), returned);
-    return at == times_.begin() ? 0 : static_cast<double>(returned - *std::prev(at));
-  }
-
- private:
-  std::vector<uint64_t> times_;
-};
-
-// What placeWork() has to know of a stream.
-TimedStream readTimes(const Context& context, const TimingConstants& c, const Returns& returns, const Batch& b) {
-  TimedStream s;
-  s.haveLast = b.stream->haveLast;
-  s.last = b.stream->lastStamp;
-  s.lastOthers = b.stream->lastOthers;
-  s.works.reserve(b.finished);
-  for (size_t i = 0; i < b.finished; ++i) {
-    TimedWork& w = s.works.emplace_back(timed(context, b.items[i]));
-    w.pause = returns.pauseBefore(b.items[i].returned);
-    w.stamp = std::numeric_limits<double>::quiet_NaN();
-    double stamp;
-    if (b.items[i].after != nullptr && !context.dead.load() && context.clock.deviceTime(b.items[i].after, &stamp))
-      w.stamp = stamp;
-  }
-  if (b.finished < b.items.size()) {
-    const TimedWork next = timed(context, b.items[b.finished]);
-    double before = next.before;
-    if (!next.hasBefore && b.finished > 0) before = s.works.back().stamp;
-    if (!next.hasBefore && b.finished == 0 && s.haveLast) before = s.last;
-    s.nextReached = next.reached;
-    s.nextStart = next.reached + c.startAfterReturn;
-    if (before == before) s.nextStart = std::max(s.nextStart, before + c.startAfterStamp[0]);
-  }
-  return s;
-}
 
 // The nodes of a graph that has stamps: each time that the stamp behind a node
 // was written it has run.
@@ -323,7 +234,7 @@ bool harvestContext(Context& context) {
     if (stream->items.empty()) continue;
     Batch& b = batches.emplace_back();
     b.stream = stream;
-    const size_t n = std::min(stream->items.size(), kBatch);
+    const size_t n = std::min(stream->items.size(), kBatch + kCounted);  // the last ones only as work that waits
     b.items.reserve(n);
     for (size_t i = 0; i < n; ++i) b.items.push_back(stream->items.at(i));
   }

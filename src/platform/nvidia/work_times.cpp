@@ -22,6 +22,10 @@ constexpr double kAboutToStart = 1200;
 //    likely is subtracted, as parts of startAfterStamp[0].
 constexpr double kBesideStart = 650, kBehindStart = 1550;
 constexpr double kWaitedBeside = 0.28, kWaitedBehindTwo = 0.6, kWaitedBehindMore = 0.25;
+//  - where one stream is busy alone, stamps wait only if much work is waiting: with 8 pieces or less they come at
+//    once, with 9 some do;
+constexpr unsigned kAtOnce = 8;
+constexpr double kSomeWait = 0.5;
 // In a stream without more work the stamp waits less: parts of endToStamp.
 constexpr double kIdleShare[TimingConstants::kOthers] = {0, 0.2, 0.9, 0.75, 0.95, 1.1, 1.1, 1.1};
 
@@ -105,6 +109,16 @@ class Placement {
     return std::min(count, TimingConstants::kOthers - 1);
   }
 
+  // Work behind the i-th that was launched before its stamp, up to kCounted.
+  static unsigned waitingBehind(const TimedStream& s, size_t i) {
+    unsigned count = 0;
+    for (size_t next = i + 1; count < kCounted && next < s.works.size(); ++next, ++count)
+      if (s.works[next].reached >= s.works[i].stamp) return count;
+    for (size_t next = 0; count < kCounted && next < s.unfinished.size(); ++next, ++count)
+      if (s.unfinished[next] >= s.works[i].stamp) return count;
+    return count;
+  }
+
   void findStarts(TimedStream& s, const std::vector<unsigned>& others) const {
     unsigned lastOthers = s.lastOthers;
     for (size_t i = 0; i < s.works.size(); ++i) {
@@ -130,9 +144,14 @@ class Placement {
       s.haveLast = true;
       s.last = w.stamp;
       s.lastOthers = others[i];
-      const bool more = (i + 1 < s.works.size() ? s.works[i + 1].reached : s.nextReached) < w.stamp;
+      const unsigned waiting = waitingBehind(s, i);
+      const bool more = waiting > 0;
       double late = c_.endToStamp[others[i]];
-      if (!more) late *= kIdleShare[others[i]];
+      if (!more) {
+        late *= kIdleShare[others[i]];
+      } else if (others[i] == 0 && waiting < kCounted) {
+        late *= waiting > kAtOnce ? kSomeWait : 0;
+      }
       const double started = lastOfOthers(starts_, s, w.stamp + kBesideStart);
       if (started >= w.stamp - kBesideStart) {
         late += kWaitedBeside * c_.startAfterStamp[0];

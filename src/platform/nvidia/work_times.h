@@ -17,8 +17,8 @@ struct TimingConstants {
   // From the launch's return to the work's start in a stream that is idle.
   double startAfterReturn = 2700;
   // By the number of other streams that are busy: from the stamp of the event
-  // before to the start, and from the end to its stamp, in a stream whose next
-  // work is waiting.
+  // before to the start, and from the end to its stamp, in a stream with work
+  // that waits (a stream alone: with kCounted pieces of work that wait).
   double startAfterStamp[kOthers] = {3000, 3050, 3350, 3650, 3650, 3700, 3700, 3700};
   double endToStamp[kOthers] = {550, 600, 1000, 1400, 1550, 1700, 1800, 1900};
   bool measured = false;
@@ -42,13 +42,16 @@ struct TimedWork {
 // A stream's work, in order, as far as it has finished.
 struct TimedStream {
   std::vector<TimedWork> works;
-  bool haveLast = false;    // the work before the first one has a stamp …
-  double last = 0;          // … this one,
-  unsigned lastOthers = 0;  // with so many other busy streams
-  // When the first unfinished work was launched and, but for other streams, can
-  // have started. kNever: there is none.
-  double nextReached = kNever, nextStart = kNever;
+  bool haveLast = false;           // the work before the first one has a stamp …
+  double last = 0;                 // … this one,
+  unsigned lastOthers = 0;         // with so many other busy streams
+  std::vector<double> unfinished;  // when it was launched, in order: kCounted pieces of work are enough
+  // When the first unfinished work can have started, but for other streams. kNever: there is none.
+  double nextStart = kNever;
 };
+
+// Work behind another that was launched before that one's stamp counts up to this number.
+constexpr unsigned kCounted = 10;
 
 // Finds start and end of all work; `last` and `lastOthers` become those of the
 // last one. Start and end of work without a stamp stay as they are.
