@@ -32,7 +32,7 @@ constexpr double kIdleShare[TimingConstants::kOthers] = {0, 0.2, 0.9, 0.75, 0.95
 // After a pause the launch takes longer, of which some is spent behind the moment
 // at which the device has it: it starts earlier, seen from the launch's return.
 double earlierAfter(double pause) {
-  constexpr std::pair<double, double> kMeasured[] = {{25e3, 0}, {100e3, 160}, {1e6, 350}, {10e6, 900}};
+  constexpr std::pair<double, double> kMeasured[] = {{25e3, 0}, {100e3, 110}, {1e6, 250}, {3e6, 400}};
   if (pause <= kMeasured[0].first) return 0;
   for (size_t i = 1; i < std::size(kMeasured); ++i) {
     const auto [from, least] = kMeasured[i - 1];
