@@ -58,10 +58,13 @@ TEST(StaticRuntime, InALibraryThatTheProgramIsLinkedWithIsReplaced) {
 TEST(StaticRuntime, InAStrippedObjectIsReplacedWhereItIsExported) {
   EXPECT_EQ(run("'" LOADER "' '" EXPORTING "'", ""),
             "constructor 1\nmalloc 0\nmemset 0\nmemcpy 0\nbyte 9\ncount 0 1\nown 42\n");
-  const std::string text = run("'" LOADER "' '" HIDING "'", "");
+  const std::string text = run("'" LOADER "' '" HIDING "'", "SONDE_STATIC_RUNTIME=verbose");
   EXPECT_NE(text.find("hiding.so has the CUDA runtime linked into it and is stripped"), std::string::npos) << text;
   EXPECT_NE(text.find("malloc 77"), std::string::npos) << text;
 }
+
+// 101: no such device.
+TEST(StaticRuntime, EachRuntimeHasItsLastError) { EXPECT_EQ(run("'" TWO "'", ""), "101 0 101 101 0 101 0\n"); }
 
 TEST(StaticRuntime, OtherProgramsAreNotTouched) { EXPECT_EQ(run("/bin/echo hello", ""), "hello\n"); }
 

@@ -24,7 +24,7 @@ inline bool listened(const SondeRuntimeHooks* hooks, uint32_t cbid) {
 
 template <typename Body>
 cudaError_t callReported(const SondeRuntimeHooks* hooks, uint32_t cbid, const char* name, const void* params,
-                         const char* symbol, Body body) {
+                         const char* symbol, Body body, unsigned runtime) {
   SondeApiCall report{};
   report.size = sizeof report;
   report.domain = SONDE_DOMAIN_RUNTIME;
@@ -36,29 +36,35 @@ cudaError_t callReported(const SondeRuntimeHooks* hooks, uint32_t cbid, const ch
   cudaError_t result = body();
   report.returnValue = &result;
   hooks->exit(&report);
-  return recordError(result);
+  return recordError(result, runtime);
+}
+
+template <typename Body>
+cudaError_t callAs(unsigned runtime, uint32_t cbid, const char* name, const void* params, Body body) {
+  const SondeRuntimeHooks* hooks = runtimeHooks();
+  if (!hooks) return recordError(body(), runtime);
+  if (listened(hooks, cbid)) [[unlikely]]
+    return callReported(hooks, cbid, name, params, nullptr, body, runtime);
+  hooks->begin();
+  cudaError_t result = body();
+  hooks->end();
+  return recordError(result, runtime);
 }
 
 // Runs `body` as the API function `cbid`.
 template <typename Body>
 cudaError_t call(uint32_t cbid, const char* name, const void* params, Body body) {
-  const SondeRuntimeHooks* hooks = runtimeHooks();
-  if (!hooks) return recordError(body());
-  if (listened(hooks, cbid)) [[unlikely]]
-    return callReported(hooks, cbid, name, params, nullptr, body);
-  hooks->begin();
-  cudaError_t result = body();
-  hooks->end();
-  return recordError(result);
+  return callAs(takeRuntime(), cbid, name, params, body);
 }
 
 // The same for launches, whose report names the kernel.
 template <typename Body>
 cudaError_t callLaunch(uint32_t cbid, const char* name, const void* params, const void* stub, Body body) {
+  const unsigned runtime = takeRuntime();
   const SondeRuntimeHooks* hooks = runtimeHooks();
   if (hooks && listened(hooks, cbid)) [[unlikely]]
-    return callReported(hooks, cbid, name, params, registry().kernelName(stub), body);
-  return call(cbid, name, params, body);
+    return callReported(hooks, cbid, name, params, registry().kernelName(stub), body, runtime);
+  return callAs(runtime, cbid, name, params, body);
 }
 
 }  // namespace sonde::cudart

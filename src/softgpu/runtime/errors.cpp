@@ -56,19 +56,23 @@ SONDE_CUDART_EXPORT const char* CUDARTAPI cudaGetErrorString(cudaError_t error) 
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaGetLastError(void) {
-  auto body = [] {
-    cudaError_t error = threadState().lastError;
-    threadState().lastError = cudaSuccess;
+  const unsigned runtime = takeRuntime();
+  cudaError_t& last = threadState().lastErrors[runtime];
+  auto body = [&] {
+    const cudaError_t error = last;
+    last = cudaSuccess;
     return error;
   };
   const SondeRuntimeHooks* hooks = runtimeHooks();
   constexpr uint32_t kCallbackId = 10;
   if (!hooks || !listened(hooks, kCallbackId)) return body();
-  cudaError_t error = callReported(hooks, kCallbackId, "cudaGetLastError", nullptr, nullptr, body);
-  threadState().lastError = cudaSuccess;
+  cudaError_t error = callReported(hooks, kCallbackId, "cudaGetLastError", nullptr, nullptr, body, runtime);
+  last = cudaSuccess;
   return error;
 }
 
 SONDE_CUDART_EXPORT cudaError_t CUDARTAPI cudaPeekAtLastError(void) {
-  return call(11, "cudaPeekAtLastError", nullptr, [] { return threadState().lastError; });
+  const unsigned runtime = takeRuntime();
+  const cudaError_t last = threadState().lastErrors[runtime];
+  return callAs(runtime, 11, "cudaPeekAtLastError", nullptr, [&] { return last; });
 }

@@ -54,8 +54,9 @@ SONDE_CUDART_EXPORT void __cudaRegisterManagedVar(void** handle, void** hostPoin
 }
 
 SONDE_CUDART_EXPORT char __cudaInitModule(void** handle) {
+  const unsigned runtime = takeRuntime();
   cudaError_t status = registry().initialiseManaged(reinterpret_cast<FatBinary*>(handle));
-  recordError(status);
+  recordError(status, runtime);
   return status == cudaSuccess;
 }
 
@@ -70,7 +71,8 @@ SONDE_CUDART_EXPORT unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, 
 SONDE_CUDART_EXPORT cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* sharedMemory,
                                                            void* stream) {
   auto& stack = callConfigurations();
-  if (stack.empty()) return recordError(cudaErrorMissingConfiguration);
+  const unsigned runtime = takeRuntime();
+  if (stack.empty()) return recordError(cudaErrorMissingConfiguration, runtime);
   CallConfiguration configuration = stack.back();
   stack.pop_back();
   *grid = configuration.grid;

@@ -4,21 +4,41 @@
 #ifndef SONDE_SOFTGPU_RUNTIME_STATE_H_
 #define SONDE_SOFTGPU_RUNTIME_STATE_H_
 
+#include <atomic>
+#include <utility>
+
 #include "softgpu/runtime/driver.h"
 
 namespace sonde::cudart {
 
+// A runtime that is linked into an object of the process has a last error of its own, although this library stands in
+// for each of them (static_runtime/). The others, number 0, share one. So do objects beyond this many.
+inline constexpr unsigned kMostRuntimes = 32;
+
 struct ThreadState {
-  cudaError_t lastError = cudaSuccess;
+  cudaError_t lastErrors[kMostRuntimes] = {};
   int device = 0;           // chosen by cudaSetDevice; counts while no context is current
   unsigned resetsSeen = 0;  // compared with the process's count of cudaDeviceReset calls
 };
 ThreadState& threadState();
 
+// Where a thread's call says which runtime it means; null: there is one only. See sonde_cudart_marks.
+using RuntimeMark = unsigned* (*)();
+inline std::atomic<RuntimeMark> runtimeMark{nullptr};
+
+// The runtime that an entry was called as. To be asked once, before anything that may call another entry.
+inline unsigned takeRuntime() {
+  const RuntimeMark mark = runtimeMark.load(std::memory_order_relaxed);
+  if (!mark) [[likely]]
+    return 0;
+  const unsigned runtime = std::exchange(*mark(), 0);
+  return runtime < kMostRuntimes ? runtime : 0;
+}
+
 // Keeps an error for cudaGetLastError and hands it back.
-inline cudaError_t recordError(cudaError_t error) {
+inline cudaError_t recordError(cudaError_t error, unsigned runtime) {
   if (error != cudaSuccess) [[unlikely]]
-    threadState().lastError = error;
+    threadState().lastErrors[runtime] = error;
   return error;
 }
 

@@ -12,7 +12,9 @@ namespace {
 
 constexpr size_t kJumpBytes = 14;      // jmp *0(%rip); .quad target
 constexpr size_t kShortJumpBytes = 5;  // jmp to such a jump within 2 GiB
-constexpr size_t kIslandBytes = 16384;
+constexpr size_t kMarkBytes = 12;      // movl $mark, %fs:offset
+constexpr size_t kStepBytes = 32;      // a mark and a jump
+constexpr size_t kIslandBytes = 32768;
 
 void encodeJump(unsigned char* to, const void* target) {
   const unsigned char jump[6] = {0xff, 0x25, 0, 0, 0, 0};
@@ -42,20 +44,30 @@ Island::~Island() {
   if (first_) mprotect(first_, kIslandBytes, PROT_READ | PROT_EXEC);
 }
 
-const unsigned char* Island::add(const void* target) {
-  if (!next_ || next_ + 16 > first_ + kIslandBytes) return nullptr;
-  encodeJump(next_, target);
-  next_ += 16;
-  return next_ - 16;
+const unsigned char* Island::add(const void* target, unsigned mark, int32_t markOffset) {
+  if (!next_ || next_ + kStepBytes > first_ + kIslandBytes) return nullptr;
+  unsigned char* at = next_;
+  if (mark) {
+    const unsigned char store[4] = {0x64, 0xc7, 0x04, 0x25};
+    std::memcpy(at, store, sizeof store);
+    std::memcpy(at + 4, &markOffset, 4);
+    std::memcpy(at + 8, &mark, 4);
+    at += kMarkBytes;
+  }
+  encodeJump(at, target);
+  next_ += kStepBytes;
+  return next_ - kStepBytes;
 }
 
-bool writeJump(uint64_t at, uint64_t room, const void* target, Island& island) {
+bool writeJump(uint64_t at, uint64_t room, const void* target, Island& island, unsigned mark, int32_t markOffset) {
   unsigned char jump[kJumpBytes];
+  if (mark && room >= kJumpBytes)
+    if (const unsigned char* step = island.add(target, mark, markOffset)) target = step;
   size_t bytes = kJumpBytes;
   if (room >= kJumpBytes) {
     encodeJump(jump, target);
   } else if (room >= kShortJumpBytes) {
-    const unsigned char* step = island.add(target);
+    const unsigned char* step = island.add(target, mark, markOffset);
     if (!step) return false;
     const auto distance = static_cast<int32_t>(reinterpret_cast<uint64_t>(step) - (at + kShortJumpBytes));
     jump[0] = 0xe9;

@@ -8,16 +8,16 @@
 
 namespace sonde::static_runtime {
 
-// Jumps for functions that are too small to hold one: a page within 2 GiB of
-// `near`. Read-only once this is gone; the page stays.
+// Jumps for functions that are too small to hold one, or that say which runtime
+// is called: pages within 2 GiB of `near`. Read-only once this is gone; the pages stay.
 class Island {
  public:
   explicit Island(uint64_t near);
   ~Island();
   Island(const Island&) = delete;
   Island& operator=(const Island&) = delete;
-  // Null: no room.
-  const unsigned char* add(const void* target);
+  // Null: no room. A `mark` other than 0 is first written to the thread's word at `markOffset` from the thread pointer.
+  const unsigned char* add(const void* target, unsigned mark, int32_t markOffset);
 
  private:
   unsigned char* first_ = nullptr;
@@ -26,6 +26,7 @@ class Island {
 
 // Overwrites the function at `at`, which has `room` bytes. False: it is too
 // small, or its page cannot be written.
-bool writeJump(uint64_t at, uint64_t room, const void* target, Island& island);
+bool writeJump(uint64_t at, uint64_t room, const void* target, Island& island, unsigned mark = 0,
+               int32_t markOffset = 0);
 
 }  // namespace sonde::static_runtime

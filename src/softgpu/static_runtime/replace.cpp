@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -39,6 +40,25 @@ uint64_t loadAddress() {
       },
       &base);
   return base;
+}
+
+// Which runtime a thread calls, for libcudart (sonde_cudart_marks): each that was linked into an object has a last
+// error of its own. Written by the jumps, at a place that is the same in each thread.
+__attribute__((tls_model("initial-exec"))) thread_local unsigned runtimeMark = 0;
+unsigned* markOfThread() { return &runtimeMark; }
+int32_t markOffset() {
+  uint64_t threadPointer = 0;
+  __asm__("mov %%fs:0, %0" : "=r"(threadPointer));
+  return static_cast<int32_t>(reinterpret_cast<int64_t>(&runtimeMark) - static_cast<int64_t>(threadPointer));
+}
+unsigned runtimes = 0;
+
+// Functions that neither have nor ask for an error leave the mark to the next.
+bool concernsErrors(const std::string& name) {
+  return name.compare(0, 2, "__") != 0
+             ? name != "cudaGetErrorName" && name != "cudaGetErrorString" && name != "cudaCreateChannelDesc"
+             : name == "__cudaLaunchKernel" || name == "__cudaLaunchKernel_ptsz" ||
+                   name == "__cudaPopCallConfiguration" || name == "__cudaInitModule";
 }
 
 // The release whose runtime is in the executable, by what each one alone has.
@@ -73,12 +93,18 @@ bool replaceIn(const char* path, const Executable& program, uint64_t base) {
     if (!quiet()) std::fprintf(stderr, "sonde: %s of the software GPU was not found: %s\n", wanted, dlerror());
     return true;
   }
+  unsigned mark = 0;
+  if (void* newest = openBesideThis("libcudart.so.13"))
+    if (void* marks = dlsym(newest, "sonde_cudart_marks")) {
+      reinterpret_cast<void (*)(unsigned* (*)())>(marks)(&markOfThread);
+      mark = ++runtimes;
+    }
   unsigned replaced = 0, kept = 0;
   Island island(program.functions.empty() ? base : base + program.functions[0].address);
   for (const Function& f : program.functions) {
     void* target = dlvsym(runtime, f.name.c_str(), wanted);
     if (!target) continue;  // the program's own, or internal to the runtime
-    if (!writeJump(base + f.address, f.bytes, target, island)) {
+    if (!writeJump(base + f.address, f.bytes, target, island, concernsErrors(f.name) ? mark : 0, markOffset())) {
       ++kept;
       if (verbose()) std::fprintf(stderr, "sonde: %s could not be replaced\n", f.name.c_str());
       continue;
@@ -118,7 +144,9 @@ bool isOurs(const char* path) {
 void objectSeen(const char* path, uint64_t base) {
   if (isOurs(path)) return;
   const Executable object = readExecutable(path);
-  if (!replaceIn(path, object, base) && object.registersCode && !object.hasSymbolTable && !object.importsRuntime)
+  // Libraries of the vendor's that are stripped do not run anyway; who asks is told of them.
+  if (!replaceIn(path, object, base) && verbose() && object.registersCode && !object.hasSymbolTable &&
+      !object.importsRuntime)
     sayStripped(path);
 }
 
