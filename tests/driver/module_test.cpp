@@ -127,6 +127,27 @@ TEST_F(ModuleTest, TooNewTarget) {
   EXPECT_TRUE(r == CUDA_ERROR_NO_BINARY_FOR_GPU || r == CUDA_ERROR_INVALID_PTX) << nameOf(r);
 }
 
+// Libraries have machine code for the devices of their day and PTX for the newest alone.
+TEST_F(ModuleTest, PtxForNewerDevicesStandsInForMachineCode) {
+  const std::string image = fatbin({{2, 80, "machine code"},
+                                    {2, 90, "machine code"},
+                                    {1, 120, named("later", "sm_120")},
+                                    {1, 100, named("next", "sm_100"), EntrySpec::zstd}});
+  CUmodule m;
+  OK(cuModuleLoadData(&m, image.data()));
+  EXPECT_FALSE(has(m, "later"));
+  CUfunction f;
+  OK(cuModuleGetFunction(&f, m, "next"));
+  int target = 0;
+  OK(cuFuncGetAttribute(&target, CU_FUNC_ATTRIBUTE_PTX_VERSION, f));
+  EXPECT_EQ(target, 100);
+  OK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
+  OK(cuCtxSynchronize());
+  // Machine code for other devices does not make it a program for this one.
+  const std::string other = fatbin({{2, 80, "machine code"}, {2, 100, "machine code"}, {1, 120, named("f", "sm_120")}});
+  FAILS(CUDA_ERROR_NO_BINARY_FOR_GPU, cuModuleLoadData(&m, other.data()));
+}
+
 TEST_F(ModuleTest, DamagedFatBinaries) {
   std::string image = fatbin({{1, 80, kSmall, EntrySpec::zstd}});
   CUmodule m;

@@ -9,6 +9,8 @@
 #include <set>
 #include <sstream>
 
+#include "softgpu/exec/engine.h"
+
 namespace sonde::softgpu::driver {
 namespace {
 
@@ -46,6 +48,7 @@ constexpr uint64_t kFlagLinked = uint64_t{1} << 40;
 
 struct Choice {
   const Entry* ptx = nullptr;        // the best one
+  const Entry* newer = nullptr;      // the one for the next newer architecture
   std::vector<const Entry*> linked;  // or all of these
   std::set<uint32_t> ptxTargets, elfTargets;
   std::string error;
@@ -86,12 +89,19 @@ Choice choose(const std::byte* fatbin, size_t limit, uint32_t capability) {
       if (e.target <= capability &&
           (!choice.ptx || readAt<Entry>(reinterpret_cast<const std::byte*>(choice.ptx)).target < e.target))
         choice.ptx = entry;
+      if (e.target > capability &&
+          (!choice.newer || readAt<Entry>(reinterpret_cast<const std::byte*>(choice.newer)).target > e.target))
+        choice.newer = entry;
     } else if (e.kind == kElf) {
       choice.elfTargets.insert(e.target);
     }
     at += e.headerBytes + e.payloadBytes;
     left -= e.headerBytes + e.payloadBytes;
   }
+  // The program is for this device, by machine code. What it has for newer devices does the same.
+  const bool forThisDevice = std::any_of(choice.elfTargets.begin(), choice.elfTargets.end(),
+                                         [&](uint32_t t) { return t / 10 == capability / 10 && t <= capability; });
+  if (!choice.ptx && forThisDevice) choice.ptx = choice.newer;
   return choice;
 }
 
@@ -170,6 +180,8 @@ void readFatbin(const std::byte* fatbin, size_t limit, uint32_t capability, Load
       result.error = CUDA_ERROR_INVALID_IMAGE;
       return;
     }
+    if (readAt<Entry>(reinterpret_cast<const std::byte*>(entry)).target > capability)
+      text.insert(0, exec::kForNewerDevice);
     result.texts.push_back(std::move(text));
   }
 }

@@ -56,6 +56,10 @@ enum class LoadError : uint8_t {
   outOfMemory,
 };
 
+// How PTX begins that runs although it is for a newer device: a fat binary has it beside machine code for this one. It
+// keeps its target, which programs ask for (CU_FUNC_ATTRIBUTE_PTX_VERSION) to launch it as it was compiled.
+inline constexpr std::string_view kForNewerDevice = "/* in place of machine code */";
+
 // A module (or several linked ones), not yet compiled. Immutable after bind();
 // safe to use from many threads.
 class Program {

@@ -87,7 +87,7 @@ Program::LoadResult Program::load(std::span<const std::string_view> texts, const
       result.error = LoadError::unsupportedVersion;
       return result;
     }
-    if (m.target > device.ccMajor * 10 + device.ccMinor) {
+    if (m.target > device.ccMajor * 10 + device.ccMinor && !texts[i].starts_with(kForNewerDevice)) {
       result.diagnostics.push_back(
           {ptx::Diagnostic::Severity::error, placeOf(texts[i], ".target"),
            fmt::format("target sm_{} is above the device's compute capability {}.{}: compile for sm_{}{}, or "
