@@ -12,6 +12,7 @@
 #include "core/records.h"
 #include "core/source_level.h"
 #include "core/strings.h"
+#include "core/work.h"
 
 namespace sonde::core {
 namespace {
@@ -296,6 +297,9 @@ CUptiResult disableKind(Client* client, uint32_t kind, CUcontext context) {
     setKind(*client, kind, false);
   }
   updateWanted();
+  // From here on nobody tells when memory is released, or that its address was given away again.
+  if (kind == CUPTI_ACTIVITY_KIND_MEMORY && (client->anyKinds.load() & kindBit(kind)) == 0)
+    allocationsGo(threadState(), *client, 0);
   if (kind == CUPTI_ACTIVITY_KIND_ENVIRONMENT && (client->anyKinds.load() & kindBit(kind)) == 0) stopSampling(*client);
   return CUPTI_SUCCESS;
 }

@@ -9,6 +9,7 @@
 #include "core/delivery.h"
 #include "core/errors.h"
 #include "core/pass.h"
+#include "core/work.h"
 
 namespace sonde::core {
 namespace {
@@ -69,8 +70,10 @@ void begin(Client& client, const CallerObject& object) {
     std::lock_guard lock(client.reportedMutex);
     client.reported.clear();
     client.allocations.clear();
+    client.unfinishedReported.clear();
     client.locators.clear();
   }
+  client.life.store(newLife());
   client.generation.fetch_add(1);
 }
 

@@ -80,6 +80,8 @@ struct Client {
   // Odd while the slot is in use; changes with each life of the slot.
   std::atomic<uint32_t> generation{0};
   bool inUse() const { return (generation.load(std::memory_order_acquire) & 1) != 0; }
+  // Among the lives of all clients; work that was enqueued before it began is nothing to this one.
+  std::atomic<uint32_t> life{0};
   uintptr_t base = 0;  // of the object
   std::atomic<uintptr_t> begin{0}, end{0};
   bool manual6050 = false;  // follows the 6.5 manual where the two differ

@@ -339,6 +339,7 @@ void restartDeliveryInChild() {
     client.spares.clear();
     client.enqueued.clear();
     client.locators.clear();
+    client.allocations.clear();
     client.deviceBuffers.forgetInChild();
     client.dropped = 0;
     if (client.deliverer != std::this_thread::get_id()) client.deliverer = std::thread::id();

@@ -336,6 +336,8 @@ void resource(void*, const SondeResource* event) {
   if (event->event == SONDE_RESOURCE_CONTEXT_DESTROY_STARTING) {
     const uint64_t start = now();
     events::contextDestroyed(static_cast<CUcontext>(event->context));
+    forEachClient(wantedKinds[CUPTI_ACTIVITY_KIND_MEMORY].load(std::memory_order_relaxed),
+                  [&](Client& client) { allocationsGo(threadState(), client, event->contextUid); });
     for (uint32_t i = 0; i < kMaxClients; ++i) {
       Client& client = clients()[i];
       if (client.inUse() && client.contexts.load() != nullptr) {

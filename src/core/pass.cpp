@@ -136,9 +136,12 @@ void Pass::run() {
   for (ThreadQueue* queue = client_.queues; queue != nullptr; queue = queue->next) {
     queue->marked = queue->ofDevice.load(std::memory_order_acquire);
   }
-  staging_ = client_.perThreadBuffers.load(std::memory_order_relaxed) && client_.buffers.load() != nullptr;
+  staging_ = client_.buffers.load() != nullptr || client_.enqueued.used();
   if (staging_) stageDeviceWork();
-  if (!deliverLocators() || !runOver(false) || !runOver(true)) return;
+  // In a buffer of all threads, too, work comes when the calls of every thread are there.
+  if (!deliverLocators() || !runOver(Part::kCalls, false) || !runOver(Part::kCalls, true) ||
+      !runOver(Part::kWork, false) || !runOver(Part::kWork, true))
+    return;
   if (everything_ && !complete(client_.open)) return;
   while (everything_ && !client_.spares.empty()) {
     OpenBuffer spare = client_.spares.back();
@@ -149,8 +152,10 @@ void Pass::run() {
 }
 
 // Records of work are made by the threads of the device, among them those that
-// call and wait; those of each launching thread go to its buffer, behind its calls.
+// call and wait; those of each launching thread go to its buffer, behind its
+// calls. With one buffer for all they keep the order in which they were made.
 void Pass::stageDeviceWork() {
+  const bool byLauncher = client_.perThreadBuffers.load(std::memory_order_relaxed);
   for (ThreadQueue* queue = client_.queues; queue != nullptr; queue = queue->next) {
     queue->stagedWork.insert(queue->stagedWork.end(), queue->heldWork.begin(), queue->heldWork.end());
     queue->heldWork.clear();
@@ -167,7 +172,7 @@ void Pass::stageDeviceWork() {
       const Record record = oldest(*queue);
       if (record.data == nullptr) break;
       ThreadQueue* to = queue;
-      if (record.owner != 0) {
+      if (record.owner != 0 && byLauncher) {
         if (last == nullptr || last->thread != record.owner) {
           const auto found = client_.queueOfThread.find(record.owner);
           // A thread that has ended: the work stays with its maker.
@@ -220,12 +225,13 @@ bool Pass::deliverLocators() {
   return true;
 }
 
-bool Pass::runOver(bool ofDevice) {
+bool Pass::runOver(Part part, bool ofDevice) {
   for (ThreadQueue* queue = client_.queues; queue != nullptr; queue = queue->next) {
     if (queue->marked != ofDevice) continue;
     ++queue->pins;
-    if (!drain(*queue) || !drainStaged(*queue, &ThreadQueue::staged) ||
-        !drainStaged(*queue, &ThreadQueue::stagedWork) || !completeIfDue(*queue)) {
+    if (part == Part::kCalls) {
+      if (!drain(*queue) || !drainStaged(*queue, &ThreadQueue::staged)) return false;
+    } else if (!drainStaged(*queue, &ThreadQueue::stagedWork) || !completeIfDue(*queue)) {
       return false;
     }
     --queue->pins;

@@ -45,7 +45,8 @@ class Pass {
 
   // Each returns false when the client ended meanwhile: touch nothing then.
   bool deliverLocators();
-  bool runOver(bool ofDevice);
+  enum class Part { kCalls, kWork };
+  bool runOver(Part part, bool ofDevice);
   bool drain(ThreadQueue& queue);
   bool drainStaged(ThreadQueue& queue, std::vector<unsigned char> ThreadQueue::* list);
   bool completeIfDue(ThreadQueue& queue);

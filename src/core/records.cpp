@@ -108,6 +108,12 @@ CUpti_ActivityKernel10 kernelRecord(const Client& client, const SondeWork& work,
   r.clusterX = work.cluster[0];
   r.clusterY = work.cluster[1];
   r.clusterZ = work.cluster[2];
+  if (work.size >= offsetof(SondeWork, sharedMemoryOptin) + sizeof work.sharedMemoryOptin) {
+    r.shmemLimitConfig = work.sharedMemoryOptin ? CUPTI_FUNC_SHMEM_LIMIT_OPTIN : CUPTI_FUNC_SHMEM_LIMIT_DEFAULT;
+    r.clusterSchedulingPolicy = work.clusterSchedulingPolicy;
+    r.maxPotentialClusterSize = work.maxPotentialClusterSize;
+    r.maxActiveClusters = work.maxActiveClusters;
+  }
   return r;
 }
 

@@ -143,12 +143,26 @@ bool hasRoom(uint64_t word) {
   return ((word ^ word >> 1) & kLow) != 0;
 }
 
+// listenerWord3: the serial of the thread that launched the work, and above it how many lives clients had begun by
+// then.
+constexpr unsigned kLifeShift = 40;
+constexpr uint32_t kLifeMask = (1u << (64 - kLifeShift)) - 1;
+std::atomic<uint32_t> lives{0};
+
+uint64_t launcherOf(const SondeWork& work) { return work.listenerWord3 & ((uint64_t{1} << kLifeShift) - 1); }
+
+// Enqueued in the life that the client lives, and not in an earlier one.
+bool ofThisLife(const Client& client, const SondeWork& work) {
+  const auto then = static_cast<uint32_t>(work.listenerWord3 >> kLifeShift);
+  return ((then - client.life.load(std::memory_order_relaxed)) & kLifeMask) <= kLifeMask / 2;
+}
+
 // With a buffer for each thread, records of work go to that of the thread which
 // launched it.
 void noteLauncher(SondeWork& work, uint64_t word) {
   if (work.size < offsetof(SondeWork, listenerWord3) + sizeof work.listenerWord3) return;
   ThreadState& thread = threadState();
-  work.listenerWord3 = thread.serial;
+  work.listenerWord3 = thread.serial | uint64_t{lives.load(std::memory_order_acquire) & kLifeMask} << kLifeShift;
   for (uint32_t i = 0; i < kMaxClients; ++i) {
     const bool wanted = (word >> (2 * i) & 3) != 0 || (work.listenerWord2 >> (4 * i) & 15) != 0;
     if (wanted && clients()[i].perThreadBuffers.load(std::memory_order_relaxed)) clients()[i].haveQueue(thread);
@@ -156,6 +170,8 @@ void noteLauncher(SondeWork& work, uint64_t word) {
 }
 
 }  // namespace
+
+uint32_t newLife() { return (lives.fetch_add(1, std::memory_order_acq_rel) + 1) & kLifeMask; }
 
 void workEnqueued(void*, SondeWork* work) {
   uint64_t word = decide(*work, true);
@@ -206,8 +222,8 @@ void workCompleted(void*, const SondeWork* work) {
     const auto kinds = static_cast<uint32_t>(instructions >> (4 * i) & 15);
     Client& client = clients()[i];
     if ((how == kUnwanted && kinds == 0) || !client.inUse()) continue;
-    const bool perThread = knowsLauncher && client.perThreadBuffers.load(std::memory_order_relaxed);
-    const uint64_t owner = perThread && work->listenerWord3 != thread.serial ? work->listenerWord3 : 0;
+    if (knowsLauncher && !ofThisLife(client, *work)) continue;
+    const uint64_t owner = knowsLauncher && launcherOf(*work) != thread.serial ? launcherOf(*work) : 0;
     // Known to whoever sees the record.
     client.haveQueue(thread);
     if (ThreadQueue* queue = thread.queue[i]) queue->ofDevice.store(true, std::memory_order_release);
@@ -258,6 +274,19 @@ void trackAllocation(ThreadState& thread, Client& client, const SondeResource& e
   client.append(thread, record);
 }
 
+void allocationsGo(ThreadState& thread, Client& client, uint32_t contextUid) {
+  std::map<uint64_t, Client::Allocation> left;
+  {
+    std::lock_guard lock(client.reportedMutex);
+    std::erase_if(client.allocations, [&](const auto& entry) {
+      if (contextUid != 0 && entry.second.contextUid != contextUid) return false;
+      if (!entry.second.reported) left.insert(entry);
+      return true;
+    });
+  }
+  for (const auto& [address, allocation] : left) client.append(thread, memoryRecord(address, allocation));
+}
+
 void reportUnfinished(Client& client) {
   ThreadState& thread = threadState();
   const uint32_t bit = 1u << client.index;
@@ -273,7 +302,7 @@ void reportUnfinished(Client& client) {
         [](void* self, const SondeWork* work) {
           auto& v = *static_cast<Visit*>(self);
           const uint64_t how = (work->listenerWord >> (2 * v.client.index)) & 3;
-          if (how == kUnwanted || how == kUntimed) return;
+          if (how == kUnwanted || how == kUntimed || !ofThisLife(v.client, *work)) return;
           const uint64_t number = (work->listenerWord & ~kDecided) >> kNumberShift;
           v.still.insert(number);
           if (v.client.unfinishedReported.count(number) == 0) v.found.emplace(number, *work);
@@ -286,7 +315,8 @@ void reportUnfinished(Client& client) {
     std::lock_guard lock(table.mutex);
     for (auto& [number, unfinished] : table.work) {
       const uint64_t how = (unfinished.work.listenerWord >> (2 * client.index)) & 3;
-      if (how == kUnwanted || how == kUntimed || (unfinished.reported & bit) != 0) continue;
+      if (how == kUnwanted || how == kUntimed || !ofThisLife(client, unfinished.work)) continue;
+      if ((unfinished.reported & bit) != 0) continue;
       unfinished.reported |= bit;
       found.emplace(number, unfinished.work);
     }

@@ -16,10 +16,17 @@ void workCompleted(void*, const SondeWork* work);
 // An allocation for kind MEMORY: kept when made, a record when released.
 void trackAllocation(ThreadState& thread, Client& client, const SondeResource& event);
 
+// The context goes, and with it what is still allocated there (0: nobody looks at any allocation any more): records
+// whose end is unknown.
+void allocationsGo(ThreadState& thread, Client& client, uint32_t contextUid);
+
 // For a forced flush: records of the client's unfinished work (start, end and
 // completion are CUPTI_TIMESTAMP_UNKNOWN) and live allocations (end unknown),
 // each once. Their finished form follows when they are done.
 void reportUnfinished(Client& client);
+
+// A client begins a life.
+uint32_t newLife();
 
 // Around a fork.
 void lockWork();

@@ -247,6 +247,10 @@ typedef struct SondeWork {
   uint64_t listenerWord3;
   /* Kernels: the CUaccessPolicyWindow of the launch, NULL: none. It lives until the call returns. */
   const void* accessPolicy;
+  /* Kernels: the CUclusterSchedulingPolicy that holds, 0: none. With clusters: the most blocks that one of this launch
+   * could have, and those of its size that are resident at once. */
+  uint32_t clusterSchedulingPolicy, maxPotentialClusterSize, maxActiveClusters;
+  uint32_t sharedMemoryOptin; /* 1: the kernel may have more shared memory a block than every kernel may */
 } SondeWork;
 
 /* A block that waits for kernels it launched gave up its place, or has it again. */

@@ -78,22 +78,26 @@ void report(const SondeWork& work) {
   if (const SondeListener* l = listening()) l->workCompleted(l->self, &work);
 }
 
+void doOldest(State& s, std::unique_lock<std::mutex>& lock) {
+  auto [work, name] = s.work.front();
+  s.work.pop_front();
+  s.busy = true;
+  lock.unlock();
+  if (work.name != nullptr) work.name = name.c_str();
+  if (work.start == 0) work.start = now();
+  if (work.end == 0) work.end = now();
+  report(work);
+  lock.lock();
+  s.busy = false;
+  s.changed.notify_all();
+}
+
 void worker() {
   State& s = state();
   std::unique_lock lock(s.mutex);
   for (;;) {
     s.changed.wait(lock, [&] { return !s.held && !s.work.empty(); });
-    auto [work, name] = s.work.front();
-    s.work.pop_front();
-    s.busy = true;
-    lock.unlock();
-    if (work.name != nullptr) work.name = name.c_str();
-    if (work.start == 0) work.start = now();
-    if (work.end == 0) work.end = now();
-    report(work);
-    lock.lock();
-    s.busy = false;
-    s.changed.notify_all();
+    doOldest(s, lock);
   }
 }
 
@@ -497,6 +501,11 @@ void releaseWork() {
   std::lock_guard lock(state().mutex);
   state().held = false;
   state().changed.notify_all();
+}
+void doHeldWork() {
+  State& s = state();
+  std::unique_lock lock(s.mutex);
+  while (!s.work.empty()) doOldest(s, lock);
 }
 void waitWork() {
   State& s = state();

@@ -50,6 +50,8 @@ FAKE_API void enqueue(SondeHandle context, SondeHandle stream, SondeWorkKind kin
 // Work enqueued from now on waits for releaseWork.
 FAKE_API void holdWork();
 FAKE_API void releaseWork();
+// Does what is held on the calling thread, as a driver's call that waits may.
+FAKE_API void doHeldWork();
 // Until everything enqueued (and not held) is reported.
 FAKE_API void waitWork();
 

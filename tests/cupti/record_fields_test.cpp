@@ -90,6 +90,8 @@ void fillKernel(SondeWork& w) {
   w.gridId = 18;
   w.graphId = 19, w.graphNodeId = 20;
   w.channelId = 21, w.channelType = CUPTI_CHANNEL_TYPE_COMPUTE;
+  w.clusterSchedulingPolicy = 22, w.maxPotentialClusterSize = 23, w.maxActiveClusters = 24;
+  w.sharedMemoryOptin = 1;
 }
 
 TEST_F(RecordFields, Kernels) {
@@ -118,6 +120,8 @@ TEST_F(RecordFields, Kernels) {
     k.graphId = 19, k.graphNodeId = 20;
     k.channelID = 21, k.channelType = CUPTI_CHANNEL_TYPE_COMPUTE;
     k.clusterX = 8, k.clusterY = 9, k.clusterZ = 10;
+    k.clusterSchedulingPolicy = 22, k.maxPotentialClusterSize = 23, k.maxActiveClusters = 24;
+    k.shmemLimitConfig = CUPTI_FUNC_SHMEM_LIMIT_OPTIN;
     k.name = record.as<CUpti_ActivityKernel10>().name;
     EXPECT_STREQ("_Z1kPf", k.name);
     EXPECT_TRUE(same(k, record)) << kind;

@@ -218,6 +218,39 @@ TEST_F(ThreadBuffers, OneBufferForAllWhereTheClientSaysSo) {
   }
 }
 
+// Threads that wait do work of others: their queues hold calls and work.
+TEST_F(ThreadBuffers, OneBufferForAllHasNoWorkBeforeItsExternalId) {
+  setPerThread(0);
+  Worker a, b;
+  fake::holdWork();
+  for (Worker* worker : {&a, &b}) {
+    worker->run([&] { launch(1); });
+    worker->run([] { fake::doHeldWork(); });
+  }
+  flushed();
+  for (int round = 0; round < 4; ++round) {
+    Worker &launches = round % 2 == 0 ? b : a, &waits = round % 2 == 0 ? a : b;
+    launches.run([&] { launch(3); });
+    if (round >= 2) waits.run([&] { launch(2); });
+    waits.run([] { fake::doHeldWork(); });
+    std::vector<uint32_t> kernels;
+    std::set<uint32_t> external;
+    for (const auto& buffer : flushed()) {
+      for (const Record& record : buffer) {
+        if (record.kind() == CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION) {
+          external.insert(record.as<CUpti_ActivityExternalCorrelation>().correlationId);
+        } else if (record.kind() == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
+          kernels.push_back(record.as<CUpti_ActivityKernel10>().correlationId);
+          EXPECT_EQ(1u, external.count(kernels.back())) << "a kernel before its external id, round " << round;
+        }
+      }
+    }
+    EXPECT_EQ(round < 2 ? 3u : 5u, kernels.size());
+    EXPECT_EQ(kernels.size(), external.size());
+    if (round < 2) EXPECT_TRUE(std::is_sorted(kernels.begin(), kernels.end())) << "as they were done";
+  }
+}
+
 // As the vendor's library: no error, and it counts from the next buffer on.
 TEST_F(ThreadBuffers, TheAttributeMayChangeAtAnyTime) {
   Worker a;

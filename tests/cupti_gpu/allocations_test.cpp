@@ -219,5 +219,146 @@ TEST_F(GpuAllocations, VariablesOfALazilyLoadedModule) {
             callOf(found[0].correlationId).cbid);
 }
 
+TEST_F(GpuAllocations, RegisteredMemoryOfTheHost) {
+  enable({CUPTI_ACTIVITY_KIND_MEMORY2});
+  std::vector<char> host(10000);
+  CUDA(cudaHostRegister(host.data(), host.size(), cudaHostRegisterDefault));
+  EXPECT_NE(cudaSuccess, cudaHostRegister(host.data(), host.size(), cudaHostRegisterDefault)) << "it is already";
+  CUDA(cudaHostUnregister(host.data()));
+  finish();
+  const auto found = ofSize(10000);
+  ASSERT_EQ(2u, found.size());
+  for (const auto& r : found) {
+    EXPECT_EQ(reinterpret_cast<uint64_t>(host.data()), r.address);
+    EXPECT_EQ(CUPTI_ACTIVITY_MEMORY_KIND_PINNED, r.memoryKind);
+    EXPECT_EQ(contextId, r.contextId);
+    EXPECT_EQ(CUPTI_INVALID_STREAM_ID, r.streamId);
+  }
+  EXPECT_EQ(CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION, found[0].memoryOperationType);
+  EXPECT_EQ(CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE, found[1].memoryOperationType);
+}
+
+TEST_F(GpuAllocations, Arrays) {
+  enable({CUPTI_ACTIVITY_KIND_MEMORY2});
+  cudaArray_t array = nullptr;
+  const cudaChannelFormatDesc f = cudaCreateChannelDesc(32, 0, 0, 0, cudaChannelFormatKindFloat);
+  CUDA(cudaMallocArray(&array, &f, 64, 64));
+  CUDA(cudaFreeArray(array));
+  // Levels of 64 x 64, 32 x 32 and 16 x 16 elements of 4 bytes.
+  cudaMipmappedArray_t levels = nullptr;
+  CUDA(cudaMallocMipmappedArray(&levels, &f, cudaExtent{64, 64, 0}, 3));
+  CUDA(cudaFreeMipmappedArray(levels));
+  finish();
+  EXPECT_EQ(4u, ofSize(16384).size());
+  EXPECT_EQ(2u, ofSize(4096).size());
+  EXPECT_EQ(2u, ofSize(1024).size());
+  for (const auto& r : of<CUpti_ActivityMemory4>(CUPTI_ACTIVITY_KIND_MEMORY2)) {
+    EXPECT_EQ(CUPTI_ACTIVITY_MEMORY_KIND_ARRAY, r.memoryKind);
+    EXPECT_NE(0u, r.address);
+  }
+}
+
+TEST_F(GpuAllocations, APitchedAllocationIsAllOfIt) {
+  enable({CUPTI_ACTIVITY_KIND_MEMORY2});
+  CUdeviceptr memory = 0;
+  size_t pitch = 0;
+  CU(cuMemAllocPitch(&memory, &pitch, 100, 10, 4));
+  CU(cuMemFree(memory));
+  finish();
+  EXPECT_EQ(512u, pitch);
+  EXPECT_EQ(2u, ofSize(5120).size());
+}
+
+// What is still allocated when a context goes has no MEMORY2 record of a
+// release, but for arrays of a primary context: as with the vendor's library.
+TEST_F(GpuAllocations, WhatIsLeftInAContextThatGoes) {
+  enable({CUPTI_ACTIVITY_KIND_MEMORY2, CUPTI_ACTIVITY_KIND_MEMORY});
+  CUcontext other = nullptr;
+  CU(cuCtxCreate(&other, nullptr, 0, 0));
+  uint32_t id = 0;
+  ASSERT_EQ(CUPTI_SUCCESS, cuptiGetContextId(other, &id));
+  CUdeviceptr freed = 0, left = 0, managed = 0;
+  void* pinned = nullptr;
+  CU(cuMemAlloc(&freed, 1111));
+  CU(cuMemAlloc(&left, 2222));
+  CU(cuMemAllocManaged(&managed, 3333, CU_MEM_ATTACH_GLOBAL));
+  CU(cuMemAllocHost(&pinned, 4444));
+  CU(cuMemFree(freed));
+  CU(cuCtxDestroy(other));
+  finish();
+  EXPECT_EQ(2u, ofSize(1111).size());
+  for (uint64_t bytes : {2222, 3333, 4444}) {
+    const auto found = ofSize(bytes);
+    ASSERT_EQ(1u, found.size()) << bytes;
+    EXPECT_EQ(CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION, found[0].memoryOperationType);
+  }
+  // Of kind MEMORY each has its record; the end of what was not freed is unknown.
+  std::map<uint64_t, CUpti_ActivityMemory> lives;
+  for (const auto& r : of<CUpti_ActivityMemory>(CUPTI_ACTIVITY_KIND_MEMORY)) {
+    EXPECT_EQ(id, r.contextId);
+    EXPECT_TRUE(lives.emplace(r.bytes, r).second) << "twice: " << r.bytes;
+  }
+  ASSERT_EQ(4u, lives.size());
+  EXPECT_LE(lives[1111].start, lives[1111].end);
+  EXPECT_EQ(CUPTI_ACTIVITY_MEMORY_KIND_DEVICE, lives[2222].memoryKind);
+  EXPECT_EQ(CUPTI_ACTIVITY_MEMORY_KIND_MANAGED, lives[3333].memoryKind);
+  EXPECT_EQ(CUPTI_ACTIVITY_MEMORY_KIND_PINNED, lives[4444].memoryKind);
+  for (uint64_t bytes : {2222, 3333, 4444}) {
+    EXPECT_EQ(0u, lives[bytes].end) << bytes;
+    EXPECT_NE(0u, lives[bytes].start) << bytes;
+  }
+  // And no other one later.
+  collector_.clear();
+  ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED));
+  EXPECT_TRUE(of<CUpti_ActivityMemory>(CUPTI_ACTIVITY_KIND_MEMORY).empty());
+}
+
+TEST_F(GpuAllocations, ADeviceThatIsReset) {
+  // Of another device: the other tests hold memory and modules of the first.
+  CUDA(cudaSetDevice(1));
+  CUDA(cudaFree(nullptr));
+  enable({CUPTI_ACTIVITY_KIND_MEMORY2, CUPTI_ACTIVITY_KIND_MEMORY, CUPTI_ACTIVITY_KIND_RUNTIME});
+  void* left = nullptr;
+  CUDA(cudaMalloc(&left, 2222));
+  cudaArray_t array = nullptr;
+  const cudaChannelFormatDesc f = cudaCreateChannelDesc(32, 0, 0, 0, cudaChannelFormatKindFloat);
+  CUDA(cudaMallocArray(&array, &f, 64, 64));
+  CUDA(cudaDeviceReset());
+  CUDA(cudaSetDevice(0));
+  finish();
+  EXPECT_EQ(1u, ofSize(2222).size());
+  const auto found = ofSize(16384);
+  ASSERT_EQ(2u, found.size());
+  EXPECT_EQ(CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE, found[1].memoryOperationType);
+  EXPECT_EQ(CUPTI_ACTIVITY_MEMORY_KIND_ARRAY, found[1].memoryKind);
+  EXPECT_EQ(found[0].address, found[1].address);
+  EXPECT_EQ(1u, found[1].deviceId);
+  EXPECT_EQ(static_cast<CUpti_CallbackId>(CUPTI_RUNTIME_TRACE_CBID_cudaDeviceReset_v3020),
+            callOf(found[1].correlationId).cbid);
+  std::map<uint64_t, CUpti_ActivityMemory> lives;
+  for (const auto& r : of<CUpti_ActivityMemory>(CUPTI_ACTIVITY_KIND_MEMORY)) lives[r.bytes] = r;
+  ASSERT_EQ(2u, lives.size());
+  EXPECT_EQ(0u, lives[2222].end);
+  EXPECT_LE(lives[16384].start, lives[16384].end);
+  EXPECT_NE(0u, lives[16384].end);
+}
+
+// While nobody looks, memory may go and its address come again.
+TEST_F(GpuAllocations, AllocationsAreForgottenWhileTheirKindIsOff) {
+  enable({CUPTI_ACTIVITY_KIND_MEMORY});
+  CUdeviceptr first = 0, second = 0;
+  CU(cuMemAlloc(&first, 2222));
+  ASSERT_EQ(CUPTI_SUCCESS, cuptiActivityDisable(CUPTI_ACTIVITY_KIND_MEMORY));
+  CU(cuMemFree(first));
+  CU(cuMemAlloc(&second, 2200));
+  enable({CUPTI_ACTIVITY_KIND_MEMORY});
+  CU(cuMemFree(second));
+  finish();
+  const auto lives = of<CUpti_ActivityMemory>(CUPTI_ACTIVITY_KIND_MEMORY);
+  ASSERT_EQ(1u, lives.size());
+  EXPECT_EQ(2222u, lives[0].bytes);
+  EXPECT_EQ(0u, lives[0].end) << "nobody saw it go";
+}
+
 }  // namespace
 }  // namespace sonde::test

@@ -43,9 +43,9 @@ class GpuKernelFields : public GpuTrace {
   }
   // The record of one launch with these attributes.
   CUpti_ActivityKernel10 launched(std::vector<CUlaunchAttribute> attributes, CUstream stream = nullptr,
-                                  uint32_t shared = 0) {
+                                  uint32_t shared = 0, uint32_t blocks = 4) {
     CUlaunchConfig config{};
-    config.gridDimX = 4;
+    config.gridDimX = blocks;
     config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
     config.blockDimX = 32;
     config.sharedMemBytes = shared;
@@ -96,6 +96,15 @@ TEST_F(GpuKernelFields, Resources) {
   EXPECT_EQ(0, k.isSharedMemoryCarveoutRequested);
   EXPECT_EQ(0, k.sharedMemoryCarveoutRequested);
   EXPECT_EQ(0u, k.clusterX);
+}
+
+TEST_F(GpuKernelFields, LimitOfSharedMemory) {
+  EXPECT_EQ(CUPTI_FUNC_SHMEM_LIMIT_DEFAULT, launched({}).shmemLimitConfig);
+  // 48 KiB a block are every kernel's; 64 bytes are static.
+  CU(cuFuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 49152 - 64));
+  EXPECT_EQ(CUPTI_FUNC_SHMEM_LIMIT_DEFAULT, launched({}).shmemLimitConfig);
+  CU(cuFuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 49152 - 63));
+  EXPECT_EQ(CUPTI_FUNC_SHMEM_LIMIT_OPTIN, launched({}).shmemLimitConfig) << "also where the launch needs none";
 }
 
 CUlaunchAttribute windowOf(void* base, size_t bytes, float ratio = 0.5f) {
@@ -180,6 +189,122 @@ TEST_F(GpuKernelFields, SharedMemoryCarveout) {
   k = launched({});
   EXPECT_EQ(1, k.isSharedMemoryCarveoutRequested) << "no shared memory is a share too";
   EXPECT_EQ(0, k.sharedMemoryCarveoutRequested);
+}
+
+CUlaunchAttribute clusterOf(unsigned blocks) {
+  CUlaunchAttribute a{};
+  a.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+  a.value.clusterDim.x = blocks;
+  a.value.clusterDim.y = a.value.clusterDim.z = 1;
+  return a;
+}
+
+CUlaunchAttribute policyOf(CUclusterSchedulingPolicy policy) {
+  CUlaunchAttribute a{};
+  a.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE;
+  a.value.clusterSchedulingPolicyPreference = policy;
+  return a;
+}
+
+// The device has 16 multiprocessors, all in one group that clusters may be
+// spread over, and each has room for 32 blocks.
+TEST_F(GpuKernelFields, HowManyClustersFit) {
+  ASSERT_EQ(16, ofDevice(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  ASSERT_EQ(32, ofDevice(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR));
+  CUpti_ActivityKernel10 k = launched({});
+  EXPECT_EQ(0u, k.maxPotentialClusterSize) << "blocks by themselves";
+  EXPECT_EQ(0u, k.maxActiveClusters);
+  k = launched({clusterOf(1)});
+  EXPECT_EQ(1u, k.clusterX);
+  EXPECT_EQ(0u, k.maxPotentialClusterSize);
+  EXPECT_EQ(0u, k.maxActiveClusters);
+  k = launched({clusterOf(4)});
+  EXPECT_EQ(8u, k.maxPotentialClusterSize) << "what is portable";
+  EXPECT_EQ(16u * 32u / 4u, k.maxActiveClusters);
+  // 64 + 40000 bytes and 1024 of the device's own: 321 units of 128 bytes, of
+  // which 228 KiB hold five.
+  k = launched({clusterOf(4)}, nullptr, 40000);
+  EXPECT_EQ(16u * 5u / 4u, k.maxActiveClusters);
+  k = launched({clusterOf(2)}, nullptr, 40000);
+  EXPECT_EQ(16u * 5u / 2u, k.maxActiveClusters);
+  CU(cuFuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1));
+  k = launched({clusterOf(2)}, nullptr, 40000);
+  EXPECT_EQ(16u, k.maxPotentialClusterSize);
+  // Grids are whole numbers of clusters: one of sixteen blocks.
+  k = launched({clusterOf(16)}, nullptr, 40000, 16);
+  EXPECT_EQ(16u, k.maxPotentialClusterSize);
+  EXPECT_EQ(5u, k.maxActiveClusters);
+  // The cluster of the function.
+  CU(cuFuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, 2));
+  k = launched({});
+  EXPECT_EQ(2u, k.clusterX);
+  EXPECT_EQ(16u * 32u / 2u, k.maxActiveClusters);
+  // The driver says the same.
+  CUlaunchConfig config{};
+  config.gridDimX = 4;
+  config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
+  config.blockDimX = 32;
+  int clusters = 0, largest = 0;
+  CU(cuOccupancyMaxActiveClusters(&clusters, function_, &config));
+  CU(cuOccupancyMaxPotentialClusterSize(&largest, function_, &config));
+  EXPECT_EQ(256, clusters);
+  EXPECT_EQ(16, largest);
+}
+
+TEST_F(GpuKernelFields, ClusterSchedulingPolicy) {
+  constexpr uint32_t kSpread = CU_CLUSTER_SCHEDULING_POLICY_SPREAD;
+  constexpr uint32_t kBalanced = CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING;
+  EXPECT_EQ(kSpread, launched({}).clusterSchedulingPolicy) << "without a wish, with clusters or without";
+  EXPECT_EQ(kSpread, launched({policyOf(CU_CLUSTER_SCHEDULING_POLICY_DEFAULT), clusterOf(2)}).clusterSchedulingPolicy);
+  const CUlaunchAttribute balanced = policyOf(CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING);
+  EXPECT_EQ(kBalanced, launched({balanced}).clusterSchedulingPolicy);
+  CU(cuFuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, kBalanced));
+  EXPECT_EQ(kBalanced, launched({clusterOf(2)}).clusterSchedulingPolicy) << "the function's";
+  EXPECT_EQ(kSpread, launched({policyOf(CU_CLUSTER_SCHEDULING_POLICY_SPREAD)}).clusterSchedulingPolicy)
+      << "the launch's goes before";
+  // Nodes have that of the launch they were made by, and may be given another one.
+  CUstream stream = nullptr;
+  CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  CU(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  CUlaunchConfig config{};
+  config.gridDimX = 4;
+  config.gridDimY = config.gridDimZ = config.blockDimX = config.blockDimY = config.blockDimZ = 1;
+  config.hStream = stream;
+  CUlaunchAttribute attribute = balanced;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  void* arguments[] = {&out_};
+  CU(cuLaunchKernelEx(&config, function_, arguments, nullptr));
+  CUgraph graph;
+  CU(cuStreamEndCapture(stream, &graph));
+  auto ofNode = [&] {
+    CUgraphExec exec;
+    EXPECT_EQ(CUDA_SUCCESS, cuGraphInstantiate(&exec, graph, 0));
+    EXPECT_EQ(CUDA_SUCCESS, cuGraphLaunch(exec, stream));
+    finish();
+    const auto kernels = of<CUpti_ActivityKernel10>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+    EXPECT_EQ(1u, kernels.size());
+    collector_.clear();
+    EXPECT_EQ(CUDA_SUCCESS, cuGraphExecDestroy(exec));
+    return kernels.empty() ? ~0u : kernels[0].clusterSchedulingPolicy;
+  };
+  EXPECT_EQ(kBalanced, ofNode());
+  CUgraphNode node;
+  size_t nodes = 1;
+  CU(cuGraphGetNodes(graph, &node, &nodes));
+  CUkernelNodeAttrValue value{};
+  CU(cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, &value));
+  EXPECT_EQ(CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING, value.clusterSchedulingPolicyPreference);
+  value.clusterSchedulingPolicyPreference = CU_CLUSTER_SCHEDULING_POLICY_SPREAD;
+  CU(cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, &value));
+  EXPECT_EQ(kSpread, ofNode());
+  // Not one of the policies.
+  attribute.value.clusterSchedulingPolicyPreference = static_cast<CUclusterSchedulingPolicy>(7);
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuLaunchKernelEx(&config, function_, arguments, nullptr));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,
+            cuFuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, 7));
+  CU(cuGraphDestroy(graph));
+  CU(cuStreamDestroy(stream));
 }
 
 TEST_F(GpuKernelFields, KindsOfLaunches) {

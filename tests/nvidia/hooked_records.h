@@ -21,12 +21,14 @@ inline std::vector<CUpti_ActivityKernel10> kernels;
 inline std::vector<CUpti_ActivityMemcpy6> copies;
 inline std::vector<CUpti_ActivityMemset4> sets;
 inline std::vector<CUpti_ActivityMemoryPool2> pools;
+inline std::vector<CUpti_ActivityMemory4> allocations;  // and releases
 
 inline void clearRecords() {
   kernels.clear();
   copies.clear();
   sets.clear();
   pools.clear();
+  allocations.clear();
 }
 
 inline void requested(uint8_t** buffer, size_t* size, size_t* maximum) {
@@ -46,6 +48,7 @@ inline void completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid
       case CUPTI_ACTIVITY_KIND_MEMCPY: copies.push_back(*reinterpret_cast<CUpti_ActivityMemcpy6*>(r)); break;
       case CUPTI_ACTIVITY_KIND_MEMSET: sets.push_back(*reinterpret_cast<CUpti_ActivityMemset4*>(r)); break;
       case CUPTI_ACTIVITY_KIND_MEMORY_POOL: pools.push_back(*reinterpret_cast<CUpti_ActivityMemoryPool2*>(r)); break;
+      case CUPTI_ACTIVITY_KIND_MEMORY2: allocations.push_back(*reinterpret_cast<CUpti_ActivityMemory4*>(r)); break;
       default: break;
     }
   }

@@ -134,6 +134,7 @@ class Instrument {
               traced.work.cluster[1] = value.clusterDim.y;
               traced.work.cluster[2] = value.clusterDim.z;
             }
+            describeNodeFacts(node, traced.function, *graph_.context, traced.work);
           }
           break;
         }

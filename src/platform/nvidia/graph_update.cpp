@@ -265,10 +265,22 @@ int32_t graphNodeCall(uint32_t cbid, const void* params, FunctionRef<int32_t()> 
     }
   }
   if (isChanged && known != nullptr) {
-    const int32_t launchType = static_cast<int32_t>(known->work.launchType);
+    if (known->work.kind == SONDE_WORK_KERNEL && changed.work.kind == SONDE_WORK_KERNEL) {
+      // Attributes are not among the parameters.
+      const SondeWork& before = known->work;
+      changed.work.launchType = before.launchType;
+      std::copy_n(before.cluster, 3, changed.work.cluster);
+      changed.work.accessPolicy = before.accessPolicy;
+      changed.work.clusterSchedulingPolicy = before.clusterSchedulingPolicy;
+      LaunchWishes wishes;
+      if (before.clusterSchedulingPolicy != 0)
+        wishes.clusterPolicy = static_cast<int32_t>(before.clusterSchedulingPolicy);
+      wishes.window = static_cast<const CUaccessPolicyWindow*>(before.accessPolicy);
+      tellFacts(changed.work, launchFacts(changed.work, wishes, nullptr, kernelInfo(changed.function), nullptr),
+                *graph->context);
+    }
     known->function = changed.function;
     known->work = changed.work;
-    known->work.launchType = static_cast<uint32_t>(launchType);  // not among the parameters
   }
   return result;
 }

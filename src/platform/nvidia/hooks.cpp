@@ -111,8 +111,8 @@ int32_t driverCall(uint32_t cbid, const char* name, bool perThread, const void* 
     if (handling & kHandleWork) call.symbolName = launchedKernel(cbid, params);
     enter(call, open, SONDE_DOMAIN_DRIVER, cbid, name, params);
   }
-  if (handling & kHandleLifetime) beforeLifetime(cbid, params);
   if (handling & kHandleMemory) beforeMemory(cbid, params);
+  if (handling & kHandleLifetime) beforeLifetime(cbid, params);
   PendingWork work;
   if (handling & (kHandleWork | kHandleOrder)) work.prepare(cbid, perThread, params);
   const uint64_t started = (handling & kHandleSync) != 0 || work.needsBegin() ? platform::nowNs() : 0;

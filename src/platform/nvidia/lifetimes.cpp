@@ -12,6 +12,7 @@
 #include "platform/nvidia/graph_trace.h"
 #include "platform/nvidia/harvester.h"
 #include "platform/nvidia/hooks.h"
+#include "platform/nvidia/launch_facts.h"
 #include "platform/nvidia/memory.h"
 #include "platform/nvidia/uvm_tools.h"
 #include "platform/nvidia/work.h"
@@ -47,7 +48,13 @@ constexpr uint32_t kLifetimes[] = {CBID(cuInit),
                                    CBID(cuModuleLoadDataEx),
                                    CBID(cuModuleLoadFatBinary),
                                    CBID(cuModuleUnload),
-                                   CBID(cuLibraryUnload)};
+                                   CBID(cuLibraryUnload),
+                                   CBID(cuFuncSetAttribute),
+                                   CBID(cuKernelSetAttribute),
+                                   CBID(cuStreamSetAttribute),
+                                   CBID(cuStreamSetAttribute_ptsz),
+                                   CBID(cuStreamCopyAttributes),
+                                   CBID(cuStreamCopyAttributes_ptsz)};
 constexpr uint32_t kSyncs[] = {CBID(cuCtxSynchronize),         CBID(cuCtxSynchronize_v2), CBID(cuStreamSynchronize),
                                CBID(cuStreamSynchronize_ptsz), CBID(cuEventSynchronize),  CBID(cuStreamWaitEvent),
                                CBID(cuStreamWaitEvent_ptsz)};
@@ -69,6 +76,7 @@ void contextGoes(Context* context) {
   event.event = SONDE_RESOURCE_CONTEXT_DESTROY_STARTING;
   tell(event);
   retire(*context);
+  forgetAllocations(*context);
   forgetContext(context->handle);
 }
 
@@ -93,6 +101,28 @@ void moduleCame(CUmodule* module) {
   event.handle = *module;
   event.id = event.moduleId = moduleId(*module);
   tell(event);
+}
+
+// Records tell of the attribute, and it is another one now.
+bool kernelIsOther(CUfunction function, CUfunction_attribute attribute, int value) {
+  switch (static_cast<int>(attribute)) {
+    // Some programs set this one before each launch.
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+      return kernelInfo(function).maxDynamicShared != static_cast<uint32_t>(value);
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: return true;
+    default: return false;
+  }
+}
+
+void streamHasWindow(CUstream handle, bool perThread) {
+  Context* context = currentContext();
+  if (context == nullptr) return;
+  Stream* stream = findStream(*context, handle, perThread);
+  stream->window.store(windowOfStream(stream->handle));
 }
 
 }  // namespace
@@ -230,6 +260,28 @@ void afterLifetime(uint32_t cbid, const void* params, int32_t result) {
     case CBID(cuModuleLoadData):
     case CBID(cuModuleLoadDataEx):
     case CBID(cuModuleLoadFatBinary): moduleCame(as<cuModuleLoad_params>(params).module); break;
+    case CBID(cuFuncSetAttribute): {
+      const auto& p = as<cuFuncSetAttribute_params>(params);
+      if (kernelIsOther(p.hfunc, p.attrib, p.value)) kernelChanged(p.hfunc);
+      break;
+    }
+    case CBID(cuKernelSetAttribute): {
+      const auto& p = as<cuKernelSetAttribute_params>(params);
+      const auto function = reinterpret_cast<CUfunction>(p.kernel);
+      if (kernelIsOther(function, p.attrib, p.val)) kernelChanged(function);
+      break;
+    }
+    case CBID(cuStreamSetAttribute):
+    case CBID(cuStreamSetAttribute_ptsz): {
+      const auto& p = as<cuStreamSetAttribute_params>(params);
+      if (p.attr == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW)
+        streamHasWindow(p.hStream, cbid == CBID(cuStreamSetAttribute_ptsz));
+      break;
+    }
+    case CBID(cuStreamCopyAttributes):
+    case CBID(cuStreamCopyAttributes_ptsz):
+      streamHasWindow(as<cuStreamCopyAttributes_params>(params).dstStream, cbid == CBID(cuStreamCopyAttributes_ptsz));
+      break;
     default: break;
   }
 }

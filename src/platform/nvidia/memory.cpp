@@ -4,6 +4,8 @@
 #include <cupti_driver_cbid.h>
 #include <generated_cuda_meta.h>
 
+#include <algorithm>
+#include <map>
 #include <mutex>
 #include <unordered_map>
 #include <unordered_set>
@@ -20,14 +22,34 @@ namespace {
 
 #define CBID(name) CUPTI_DRIVER_TRACE_CBID_##name
 
-constexpr uint32_t kMemory[] = {
-    CBID(cuMemAlloc_v2),        CBID(cuMemAllocPitch_v2),      CBID(cuMemAllocManaged),
-    CBID(cuMemAllocHost_v2),    CBID(cuMemHostAlloc),          CBID(cuMemAllocAsync),
-    CBID(cuMemAllocAsync_ptsz), CBID(cuMemAllocFromPoolAsync), CBID(cuMemAllocFromPoolAsync_ptsz),
-    CBID(cuMemFree_v2),         CBID(cuMemFreeHost),           CBID(cuMemFreeAsync),
-    CBID(cuMemFreeAsync_ptsz),  CBID(cuMemPoolCreate),         CBID(cuMemPoolDestroy),
-    CBID(cuMemPoolTrimTo),      CBID(cuStreamSynchronize),     CBID(cuStreamSynchronize_ptsz),
-    CBID(cuCtxSynchronize),     CBID(cuCtxSynchronize_v2),     CBID(cuEventSynchronize)};
+constexpr uint32_t kMemory[] = {CBID(cuMemAlloc_v2),
+                                CBID(cuMemAllocPitch_v2),
+                                CBID(cuMemAllocManaged),
+                                CBID(cuMemAllocHost_v2),
+                                CBID(cuMemHostAlloc),
+                                CBID(cuMemAllocAsync),
+                                CBID(cuMemAllocAsync_ptsz),
+                                CBID(cuMemAllocFromPoolAsync),
+                                CBID(cuMemAllocFromPoolAsync_ptsz),
+                                CBID(cuMemFree_v2),
+                                CBID(cuMemFreeHost),
+                                CBID(cuMemFreeAsync),
+                                CBID(cuMemFreeAsync_ptsz),
+                                CBID(cuMemPoolCreate),
+                                CBID(cuMemPoolDestroy),
+                                CBID(cuMemPoolTrimTo),
+                                CBID(cuStreamSynchronize),
+                                CBID(cuStreamSynchronize_ptsz),
+                                CBID(cuCtxSynchronize),
+                                CBID(cuCtxSynchronize_v2),
+                                CBID(cuEventSynchronize),
+                                CBID(cuMemHostRegister_v2),
+                                CBID(cuMemHostUnregister),
+                                CBID(cuArrayCreate_v2),
+                                CBID(cuArray3DCreate_v2),
+                                CBID(cuArrayDestroy),
+                                CBID(cuDevicePrimaryCtxReset),
+                                CBID(cuDevicePrimaryCtxReset_v2)};
 enum Operation : uint32_t { kAllocation = 1, kRelease = 2, kPoolCreated = 3, kPoolDestroyed = 4, kPoolTrimmed = 5 };
 constexpr uint32_t kNone = 0xffffffff;
 
@@ -41,6 +63,7 @@ struct Allocation {
   uint64_t bytes;
   uint32_t kind;
   CUmemoryPool pool;
+  uint32_t contextUid;
 };
 struct Known {
   std::mutex mutex;
@@ -126,11 +149,56 @@ void trimPools(const Context& context, uint32_t correlation) {
   }
 }
 
+uint64_t bytesOf(const CUDA_ARRAY3D_DESCRIPTOR& d) {
+  uint64_t element = 0;
+  switch (static_cast<int>(d.Format)) {
+    case CU_AD_FORMAT_UNSIGNED_INT8:
+    case CU_AD_FORMAT_SIGNED_INT8: element = 1; break;
+    case CU_AD_FORMAT_UNSIGNED_INT16:
+    case CU_AD_FORMAT_SIGNED_INT16:
+    case CU_AD_FORMAT_HALF: element = 2; break;
+    case CU_AD_FORMAT_UNSIGNED_INT32:
+    case CU_AD_FORMAT_SIGNED_INT32:
+    case CU_AD_FORMAT_FLOAT: element = 4; break;
+    default: return 0;  // blocks or planes: not known
+  }
+  return element * d.NumChannels * d.Width * std::max<size_t>(d.Height, 1) * std::max<size_t>(d.Depth, 1);
+}
+
+// Of all that is still allocated when a primary context is reset, the arrays alone are told.
+void arraysGo(CUdevice device, uint32_t correlation) {
+  for (Context* context : liveContexts()) {
+    if (!context->primary.load() || context->device != static_cast<uint32_t>(device)) continue;
+    std::map<uint64_t, uint64_t> arrays;
+    {
+      std::lock_guard lock(known().mutex);
+      for (const auto& [address, allocation] : known().allocations)
+        if (allocation.kind == SONDE_MEMORY_ARRAY && allocation.contextUid == context->uid)
+          arrays.emplace(address, allocation.bytes);
+    }
+    for (const auto& [address, bytes] : arrays) {
+      SondeResource r = start(*context, correlation);
+      r.memoryOp = kRelease;
+      r.memoryKind = SONDE_MEMORY_ARRAY;
+      r.address = address;
+      r.bytes = bytes;
+      tell(r);
+    }
+  }
+}
+
 }  // namespace
+
+void forgetAllocations(const Context& context) {
+  std::lock_guard lock(known().mutex);
+  std::erase_if(known().allocations, [&](const auto& entry) { return entry.second.contextUid == context.uid; });
+}
 
 std::span<const uint32_t> memoryCallbacks() { return kMemory; }
 
 void beforeMemory(uint32_t cbid, const void* params) {
+  if (cbid == CBID(cuDevicePrimaryCtxReset) || cbid == CBID(cuDevicePrimaryCtxReset_v2))
+    return arraysGo(as<cuDevicePrimaryCtxReset_v2_params>(params).dev, threadCalls.correlation);
   if (cbid != CBID(cuMemPoolDestroy)) return;
   const CUmemoryPool pool = as<cuMemPoolDestroy_params>(params).pool;
   const Context* context = currentContext();
@@ -144,7 +212,8 @@ void beforeMemory(uint32_t cbid, const void* params) {
 }
 
 void reportMemory(uint32_t cbid, bool perThread, const void* params, int32_t result, uint32_t correlation) {
-  if (result != CUDA_SUCCESS) return;
+  if (result != CUDA_SUCCESS || cbid == CBID(cuDevicePrimaryCtxReset) || cbid == CBID(cuDevicePrimaryCtxReset_v2))
+    return;
   Context* context = currentContext();
   if (context == nullptr) return;
   switch (cbid) {
@@ -184,6 +253,34 @@ void reportMemory(uint32_t cbid, bool perThread, const void* params, int32_t res
       r.address = reinterpret_cast<uint64_t>(*as<cuMemHostAlloc_params>(params).pp);
       r.bytes = as<cuMemHostAlloc_params>(params).bytesize;
       r.memoryKind = SONDE_MEMORY_PINNED;
+      break;
+    case CBID(cuMemHostRegister_v2):
+      r.address = reinterpret_cast<uint64_t>(as<cuMemHostRegister_v2_params>(params).p);
+      r.bytes = as<cuMemHostRegister_v2_params>(params).bytesize;
+      r.memoryKind = SONDE_MEMORY_PINNED;
+      break;
+    case CBID(cuArrayCreate_v2): {
+      const auto& p = as<cuArrayCreate_v2_params>(params);
+      const CUDA_ARRAY_DESCRIPTOR& d = *p.pAllocateArray;
+      CUDA_ARRAY3D_DESCRIPTOR flat{};
+      flat.Width = d.Width, flat.Height = d.Height;
+      flat.Format = d.Format, flat.NumChannels = d.NumChannels;
+      r.address = reinterpret_cast<uint64_t>(*p.pHandle);  // the driver tells no other
+      r.bytes = bytesOf(flat);
+      r.memoryKind = SONDE_MEMORY_ARRAY;
+      break;
+    }
+    case CBID(cuArray3DCreate_v2): {
+      const auto& p = as<cuArray3DCreate_v2_params>(params);
+      r.address = reinterpret_cast<uint64_t>(*p.pHandle);
+      r.bytes = bytesOf(*p.pAllocateArray);
+      r.memoryKind = SONDE_MEMORY_ARRAY;
+      break;
+    }
+    case CBID(cuArrayDestroy):
+      r.memoryOp = kRelease;
+      r.memoryKind = SONDE_MEMORY_ARRAY;
+      r.address = reinterpret_cast<uint64_t>(as<cuArrayDestroy_params>(params).hArray);
       break;
     case CBID(cuMemAllocAsync):
     case CBID(cuMemAllocAsync_ptsz):
@@ -235,7 +332,7 @@ void reportMemory(uint32_t cbid, bool perThread, const void* params, int32_t res
   if (r.memoryOp == kAllocation) {
     if (r.isAsync) pool = poolOf(cbid, params, *context, correlation);
     std::lock_guard lock(known().mutex);
-    known().allocations[r.address] = {r.bytes, r.memoryKind, pool};
+    known().allocations[r.address] = {r.bytes, r.memoryKind, pool, context->uid};
   } else {
     std::lock_guard lock(known().mutex);
     if (const auto at = known().allocations.find(r.address); at != known().allocations.end()) {

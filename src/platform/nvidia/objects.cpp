@@ -11,6 +11,7 @@
 
 #include "platform/nvidia/calls.h"
 #include "platform/nvidia/hooks.h"
+#include "platform/nvidia/launch_facts.h"
 #include "platform/nvidia/lifetimes.h"
 
 namespace sonde::platform::nvidia {
@@ -186,6 +187,23 @@ void Context::giveEvent(CUevent event) {
   events.push_back(event);
 }
 
+namespace {
+
+// Told without a hook: the context may be older than those.
+bool isPrimary(CUcontext handle, CUdevice device) {
+  unsigned flags = 0;
+  int active = 0;
+  if (!own.cuDevicePrimaryCtxGetState || own.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS ||
+      !active)
+    return false;
+  CUcontext primary = nullptr;
+  if (!own.cuDevicePrimaryCtxRetain || own.cuDevicePrimaryCtxRetain(&primary, device) != CUDA_SUCCESS) return false;
+  own.cuDevicePrimaryCtxRelease(device);
+  return primary == handle;
+}
+
+}  // namespace
+
 Context* findContext(CUcontext handle, bool create) {
   if (handle == nullptr) return nullptr;
   Registry& r = registry();
@@ -203,6 +221,7 @@ Context* findContext(CUcontext handle, bool create) {
     WithContext with(handle);
     if (!with || own.cuCtxGetDevice(&device) != CUDA_SUCCESS) return nullptr;
   }
+  const bool primary = isPrimary(handle, device);
   bool fresh = false;
   std::unique_lock lock(r.mutex);
   Context*& context = r.contexts[handle];
@@ -210,6 +229,11 @@ Context* findContext(CUcontext handle, bool create) {
     context = new Context;
     context->handle = handle;
     context->device = static_cast<uint32_t>(device);
+    context->primary.store(primary);
+    int clusters = 0;
+    context->launchesClusters =
+        own.cuDeviceGetAttribute &&
+        own.cuDeviceGetAttribute(&clusters, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, device) == CUDA_SUCCESS && clusters;
     context->uid = ++r.lastContext;
     fresh = true;
   }
@@ -271,6 +295,8 @@ Stream* findStream(Context& context, CUstream handle, bool perThread) {
       unsigned flags = 0;
       if (!legacy && own.cuStreamGetFlags && own.cuStreamGetFlags(handle, &flags) == CUDA_SUCCESS)
         found->blocking = (flags & CU_STREAM_NON_BLOCKING) == 0;
+      // Asking for the null stream's might disturb a capture.
+      if (!legacy) found->window.store(windowOfStream(handle));
       if (own.cuStreamGetPriority) own.cuStreamGetPriority(handle, &found->priority);
       context.streams.push_back(found);
     }
@@ -320,6 +346,43 @@ uint32_t moduleId(CUmodule module) {
   return id;
 }
 
+// All but the function's id.
+KernelInfo askKernel(CUfunction function) {
+  KernelInfo info;
+  const char* name = nullptr;
+  CUfunction real = function;
+  // Where a function is expected a kernel of a library may stand.
+  if (!own.cuFuncGetName || own.cuFuncGetName(&name, function) != CUDA_SUCCESS) {
+    name = nullptr;
+    auto* kernel = reinterpret_cast<CUkernel>(function);
+    if (own.cuKernelGetName && own.cuKernelGetName(&name, kernel) != CUDA_SUCCESS) name = nullptr;
+    if (own.cuKernelGetFunction) own.cuKernelGetFunction(&real, kernel);
+  }
+  info.name = keep(name != nullptr ? name : "unknown");
+  auto attribute = [real](CUfunction_attribute which) {
+    int value = 0;
+    if (own.cuFuncGetAttribute) own.cuFuncGetAttribute(&value, which, real);
+    return static_cast<uint32_t>(value);
+  };
+  // What a thread occupies, as profilers of these cards tell it: registers are
+  // handed out in eights, 16 at least.
+  info.registers = std::max((attribute(CU_FUNC_ATTRIBUTE_NUM_REGS) + 7) / 8 * 8, 16u);
+  info.staticShared = attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
+  info.localPerThread = attribute(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
+  CUmodule module = nullptr;
+  if (own.cuFuncGetModule && own.cuFuncGetModule(&module, real) == CUDA_SUCCESS) info.moduleId = moduleId(module);
+  info.real = real;
+  constexpr CUfunction_attribute kCluster[3] = {CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
+                                                CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT,
+                                                CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH};
+  for (int i = 0; i < 3; ++i) info.cluster[i] = attribute(kCluster[i]);
+  if (info.cluster[0] != 0)
+    for (uint32_t& n : info.cluster) n = std::max(n, 1u);
+  info.maxDynamicShared = attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+  info.clusterPolicy = static_cast<int32_t>(attribute(CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE));
+  return info;
+}
+
 const KernelInfo& kernelInfo(CUfunction function) {
   auto& known = memory().kernels[placeOf(function, kKernelsRemembered)];
   if (known.kernel != nullptr && known.function == function) return *known.kernel;
@@ -330,29 +393,7 @@ const KernelInfo& kernelInfo(CUfunction function) {
     if (const auto at = r.kernels.find(function); at != r.kernels.end()) found = at->second;
   }
   if (found == nullptr) {
-    KernelInfo info;
-    const char* name = nullptr;
-    CUfunction real = function;
-    // Where a function is expected a kernel of a library may stand.
-    if (!own.cuFuncGetName || own.cuFuncGetName(&name, function) != CUDA_SUCCESS) {
-      name = nullptr;
-      auto* kernel = reinterpret_cast<CUkernel>(function);
-      if (own.cuKernelGetName && own.cuKernelGetName(&name, kernel) != CUDA_SUCCESS) name = nullptr;
-      if (own.cuKernelGetFunction) own.cuKernelGetFunction(&real, kernel);
-    }
-    info.name = keep(name != nullptr ? name : "unknown");
-    auto attribute = [real](CUfunction_attribute which) {
-      int value = 0;
-      if (own.cuFuncGetAttribute) own.cuFuncGetAttribute(&value, which, real);
-      return static_cast<uint32_t>(value);
-    };
-    // What a thread occupies, as profilers of these cards tell it: registers are
-    // handed out in eights, 16 at least.
-    info.registers = std::max((attribute(CU_FUNC_ATTRIBUTE_NUM_REGS) + 7) / 8 * 8, 16u);
-    info.staticShared = attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
-    info.localPerThread = attribute(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
-    CUmodule module = nullptr;
-    if (own.cuFuncGetModule && own.cuFuncGetModule(&module, real) == CUDA_SUCCESS) info.moduleId = moduleId(module);
+    KernelInfo info = askKernel(function);
     std::unique_lock lock(r.kernelMutex);
     const KernelInfo*& place = r.kernels[function];
     if (place == nullptr) {
@@ -363,6 +404,24 @@ const KernelInfo& kernelInfo(CUfunction function) {
   }
   known = {function, found};
   return *found;
+}
+
+void kernelChanged(CUfunction function) {
+  Registry& r = registry();
+  const CUfunction real = askKernel(function).real;
+  std::vector<std::pair<CUfunction, uint32_t>> known;  // handles of the kernel, and their ids
+  {
+    std::shared_lock lock(r.kernelMutex);
+    for (const auto& [handle, info] : r.kernels)
+      if (handle == function || info->real == real) known.emplace_back(handle, info->functionId);
+  }
+  for (const auto& [handle, id] : known) {
+    KernelInfo info = askKernel(handle);
+    info.functionId = id;
+    std::unique_lock lock(r.kernelMutex);
+    if (const auto at = r.kernels.find(handle); at != r.kernels.end()) at->second = &r.kernelInfos.emplace_back(info);
+  }
+  generation.fetch_add(1, std::memory_order_release);
 }
 
 void forgetKernels() {

@@ -24,6 +24,7 @@ struct Stream;
 
 struct KernelInfo;
 struct GraphLaunch;
+struct LaunchFacts;
 
 // Work that was enqueued, with the events that will give its times. Small: one
 // is written at each launch, on one core, and read on another.
@@ -44,6 +45,7 @@ struct Item {
       uint32_t dynamicShared, launchType;
       int32_t priority;
       uint64_t gridId;
+      const LaunchFacts* facts;
     } launch;
     struct {
       uint64_t bytes;
@@ -90,6 +92,7 @@ struct Context {
   CUcontext handle = nullptr;
   uint32_t uid = 0;
   uint32_t device = 0;
+  bool launchesClusters = false;  // the device does
   std::atomic<bool> primary{false};
   std::atomic<bool> timingTried{false};
   std::atomic<bool> dead{false};
@@ -125,6 +128,8 @@ struct Stream {
   int priority = 0;
   uint64_t thread = 0;  // of a per-thread default stream
   std::atomic<bool> dead{false};
+  // What the stream was told of the L2 cache; nullptr: nothing.
+  std::atomic<const CUaccessPolicyWindow*> window{nullptr};
 
   std::mutex mutex;  // of the items
   ItemQueue items;   // not yet reported, in order
@@ -146,6 +151,12 @@ struct KernelInfo {
   const char* name = nullptr;  // for good
   uint32_t moduleId = 0, functionId = 0;
   uint32_t registers = 0, staticShared = 0, localPerThread = 0;
+  CUfunction real = nullptr;  // also where the handle is a CUkernel
+  uint32_t cluster[3] = {};   // 0: a launch says whether it has clusters
+  int32_t clusterPolicy = 0;  // CUclusterSchedulingPolicy
+  uint32_t maxDynamicShared = 0;
+  bool optin() const { return maxDynamicShared + staticShared > kSharedOfEveryKernel; }
+  static constexpr uint32_t kSharedOfEveryKernel = 48 * 1024;
 };
 
 // The current context of the thread; nullptr: none, or no driver yet.
@@ -167,6 +178,8 @@ void forgetContext(CUcontext handle);
 void forgetStream(CUstream handle);
 
 const KernelInfo& kernelInfo(CUfunction function);
+// An attribute of the kernel was set: what is known of it is asked anew.
+void kernelChanged(CUfunction function);
 uint32_t moduleId(CUmodule module);
 // After a module or library is gone its handles may come back as others.
 void forgetKernels();

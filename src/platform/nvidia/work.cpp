@@ -105,6 +105,8 @@ void completeKernel(SondeWork& work, const KernelInfo& kernel) {
   work.sharedMemoryExecuted = kernel.staticShared + work.dynamicSharedMemory;
   work.localMemoryPerThread = kernel.localPerThread;
   work.channelType = 1;  // compute
+  work.sharedMemoryOptin = kernel.optin();
+  if (work.cluster[0] == 0) std::copy_n(kernel.cluster, 3, work.cluster);
 }
 
 namespace {
@@ -217,6 +219,7 @@ void describeItem(const Stream& stream, const Item& item, SondeWork* out) {
       work.priority = item.launch.priority;
       work.gridId = item.launch.gridId;
       completeKernel(work, *item.kernel);
+      tellFacts(work, item.launch.facts, context);
       break;
     case SONDE_WORK_GRAPH:
       work.graphId = item.graph.id;
@@ -334,8 +337,10 @@ void PendingWork::finish(int32_t result, uint64_t called, uint32_t correlation) 
   work.context = context.handle;
   work.streamId = stream_->id;
   const KernelInfo* kernel = nullptr;
+  const LaunchFacts* facts = nullptr;
   if (work.kind == SONDE_WORK_KERNEL) {
     kernel = &kernelInfo(call_.function);
+    facts = launchFacts(work, call_.wishes, stream_->window.load(std::memory_order_relaxed), *kernel, call_.stream);
     work.gridId = nextGridId();
     if (work.priority == 0) work.priority = stream_->priority;
   } else if (work.kind == SONDE_WORK_MEMSET) {
@@ -369,6 +374,7 @@ void PendingWork::finish(int32_t result, uint64_t called, uint32_t correlation) 
       item.launch.launchType = work.launchType;
       item.launch.priority = work.priority;
       item.launch.gridId = work.gridId;
+      item.launch.facts = facts;
       break;
     case SONDE_WORK_GRAPH: item.graph = {work.graphId, launch}; break;
     default:

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "platform/nvidia/graph_trace.h"
+#include "platform/nvidia/launch_facts.h"
 #include "platform/nvidia/objects.h"
 
 namespace sonde::platform::nvidia {
@@ -22,8 +23,9 @@ struct WorkCall {
   SondeWork work{};
   CUstream stream = nullptr;
   CUfunction function = nullptr;  // launches
-  CUgraphExec exec = nullptr;     // graph launches
-  bool synchronous = false;       // returns when the work is done, or may
+  LaunchWishes wishes;
+  CUgraphExec exec = nullptr;  // graph launches
+  bool synchronous = false;    // returns when the work is done, or may
   bool orderOnly = false;
   // Copies and sets: addresses whose kind of memory is not told by the call.
   const void* source = nullptr;

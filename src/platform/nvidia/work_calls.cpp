@@ -55,6 +55,10 @@ bool launchEx(const cuLaunchKernelEx_params& p, WorkCall& c) {
         c.work.cluster[2] = a.value.clusterDim.z;
         break;
       case CU_LAUNCH_ATTRIBUTE_PRIORITY: c.work.priority = a.value.priority; break;
+      case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW: c.wishes.window = &a.value.accessPolicyWindow; break;
+      case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+        c.wishes.clusterPolicy = a.value.clusterSchedulingPolicyPreference;
+        break;
       default: break;
     }
   }

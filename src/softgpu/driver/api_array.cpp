@@ -64,6 +64,7 @@ CUresult publishArray(const Ref<Context>& context, const Ref<Array>& array, CUar
     context->owned.insert(array.get());
   }
   *out = static_cast<CUarray>(array->handle());
+  reportArray(*array, false);
   return CUDA_SUCCESS;
 }
 
@@ -125,7 +126,9 @@ DRIVER_API(cuArrayDestroy)(CUarray hArray) {
     std::lock_guard lock(array->context()->objects);
     array->context()->owned.erase(array.get());
   }
-  return HandleTable::retire(array.get()) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+  if (!HandleTable::retire(array.get())) return CUDA_ERROR_INVALID_HANDLE;
+  reportArray(*array, true);
+  return CUDA_SUCCESS;
 }
 
 DRIVER_API(cuMipmappedArrayCreate)(CUmipmappedArray* pHandle, const CUDA_ARRAY3D_DESCRIPTOR* d,
@@ -180,8 +183,10 @@ DRIVER_API(cuMipmappedArrayDestroy)(CUmipmappedArray hMipmappedArray) {
     mipmap->context()->owned.erase(mipmap.get());
     for (const Ref<Array>& a : mipmap->levels) mipmap->context()->owned.erase(a.get());
   }
-  for (const Ref<Array>& a : mipmap->levels) HandleTable::retire(a.get());
-  return HandleTable::retire(mipmap.get()) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+  if (!HandleTable::retire(mipmap.get())) return CUDA_ERROR_INVALID_HANDLE;
+  for (const Ref<Array>& a : mipmap->levels)
+    if (HandleTable::retire(a.get())) reportArray(*a, true);
+  return CUDA_SUCCESS;
 }
 
 // -------------------------------------------------- arrays of special kinds --

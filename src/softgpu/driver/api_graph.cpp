@@ -266,6 +266,10 @@ DRIVER_API(cuGraphKernelNodeGetAttribute)(CUgraphNode hNode, CUkernelNodeAttrID 
     case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
       value_out->accessPolicyWindow = s.accessPolicy.value_or(CUaccessPolicyWindow{});
       return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+      value_out->clusterSchedulingPolicyPreference =
+          static_cast<CUclusterSchedulingPolicy>(std::max(0, s.clusterPolicy));
+      return CUDA_SUCCESS;
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
@@ -288,6 +292,10 @@ DRIVER_API(cuGraphKernelNodeSetAttribute)
       return CUDA_SUCCESS;
     case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
       return takeAccessPolicy(*node->work.context->device(), value->accessPolicyWindow, s.accessPolicy);
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+      if (!knownClusterPolicy(value->clusterSchedulingPolicyPreference)) return CUDA_ERROR_INVALID_VALUE;
+      s.clusterPolicy = value->clusterSchedulingPolicyPreference;
+      return CUDA_SUCCESS;
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }

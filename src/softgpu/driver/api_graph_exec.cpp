@@ -176,6 +176,7 @@ CUresult makeCommand(Stream& stream, GraphExec& exec, const GraphExec::Step& ste
       plan.dynamicShared = shape.dynamicShared;
       plan.cooperative = shape.cooperative;
       plan.carveout = shape.carveout;
+      plan.clusterPolicy = shape.clusterPolicy;
       plan.accessPolicy = shape.accessPolicy;
       plan.sms = shape.sms;
       plan.priority = shape.hasPriority ? shape.priority : stream.priority();

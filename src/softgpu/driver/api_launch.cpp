@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernel launches and occupancy.
+// Kernel launches.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -125,7 +125,7 @@ CUresult checkLaunchShape(const Function& function, const LaunchShape& shape) {
   return checkShape(shape, function, why);
 }
 
-CUresult prepareLaunch(Function& function, LaunchShape& shape) {
+CUresult takeClusterOf(const Function& function, LaunchShape& shape) {
   const exec::KernelInfo& info = function.info();
   if (info.requiredCluster[0]) {
     const exec::Dim3 required{info.requiredCluster[0], info.requiredCluster[1], info.requiredCluster[2]};
@@ -137,6 +137,11 @@ CUresult prepareLaunch(Function& function, LaunchShape& shape) {
     auto dimension = [](const std::atomic<int>& v) { return static_cast<uint32_t>(std::max(1, v.load())); };
     shape.cluster = {dimension(function.clusterX), dimension(function.clusterY), dimension(function.clusterZ)};
   }
+  return CUDA_SUCCESS;
+}
+
+CUresult prepareLaunch(Function& function, LaunchShape& shape) {
+  if (const CUresult e = takeClusterOf(function, shape)) return e;
   std::string why;
   if (const CUresult e = checkShape(shape, function, why)) {
     sayRefused(function, why);
@@ -187,6 +192,7 @@ CUresult launch(CUfunction hFunction, const LaunchShape& shape, CUstream hStream
   plan.cooperative = full.cooperative;
   plan.sms = full.sms;
   plan.carveout = full.carveout;
+  plan.clusterPolicy = full.clusterPolicy;
   plan.accessPolicy = full.accessPolicy ? full.accessPolicy : stream->accessPolicy();
   plan.priority = full.hasPriority ? full.priority : stream->priority();
   if (Capture* capture = stream->capture.load()) return captureKernel(*capture, *stream, command);
@@ -240,8 +246,12 @@ DRIVER_API(cuLaunchKernelEx)(const CUlaunchConfig* config, CUfunction f, void** 
           return e;
         break;
       }
-      case CU_LAUNCH_ATTRIBUTE_IGNORE:
       case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+        // Blocks of a cluster are given out in one order; records tell what was asked for.
+        if (!knownClusterPolicy(a.value.clusterSchedulingPolicyPreference)) return CUDA_ERROR_INVALID_VALUE;
+        shape.clusterPolicy = a.value.clusterSchedulingPolicyPreference;
+        break;
+      case CU_LAUNCH_ATTRIBUTE_IGNORE:
       case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
       case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
       case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
@@ -263,136 +273,6 @@ DRIVER_API(cuLaunchKernelEx)(const CUlaunchConfig* config, CUfunction f, void** 
     }
   }
   return launch(f, shape, config->hStream, kernelParams, extra);
-}
-
-// -------------------------------------------------------------- occupancy --
-
-namespace {
-
-CUresult blocksPerSm(int* numBlocks, CUfunction func, int blockSize, size_t dynamicShared, unsigned flags) {
-  Ref<Function> f;
-  if (const CUresult e = findFunction(func, f)) return e;
-  if (!numBlocks || blockSize <= 0 || (flags & ~static_cast<unsigned>(CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)))
-    return CUDA_ERROR_INVALID_VALUE;
-  const auto& model = f->module()->context()->device()->model;
-  *numBlocks = static_cast<int>(exec::Engine::get().occupancy(f->module()->program(), f->index(),
-                                                              static_cast<uint32_t>(blockSize), dynamicShared, model));
-  return CUDA_SUCCESS;
-}
-
-// The largest block that gives the most resident threads.
-CUresult bestBlock(int* minGridSize, int* blockSize, CUfunction func, CUoccupancyB2DSize sharedOf, size_t dynamicShared,
-                   int limit, unsigned flags) {
-  Ref<Function> f;
-  if (const CUresult e = findFunction(func, f)) return e;
-  if (!minGridSize || !blockSize || limit < 0 ||
-      (flags & ~static_cast<unsigned>(CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)))
-    return CUDA_ERROR_INVALID_VALUE;
-  const auto& model = f->module()->context()->device()->model;
-  const uint32_t most = std::min(model.maxThreadsPerBlock, f->info().maxThreadsPerBlock);
-  const uint32_t largest = limit == 0 ? most : std::min(most, static_cast<uint32_t>(limit));
-  uint32_t bestThreads = 0, bestSize = 0, bestBlocks = 0;
-  for (uint32_t size = (largest + 31) / 32 * 32; size >= 32; size -= 32) {
-    const uint32_t threads = std::min(size, largest);
-    const size_t shared = sharedOf ? sharedOf(static_cast<int>(threads)) : dynamicShared;
-    const uint32_t blocks = exec::Engine::get().occupancy(f->module()->program(), f->index(), threads, shared, model);
-    if (blocks * threads > bestThreads) {
-      bestThreads = blocks * threads;
-      bestSize = threads;
-      bestBlocks = blocks;
-    }
-    if (bestThreads == model.maxWarpsPerSm * 32) break;
-  }
-  *minGridSize = static_cast<int>(bestBlocks * model.smCount);
-  *blockSize = static_cast<int>(bestSize);
-  return CUDA_SUCCESS;
-}
-
-}  // namespace
-
-DRIVER_API(cuOccupancyMaxActiveBlocksPerMultiprocessor)
-(int* numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize) {
-  return blocksPerSm(numBlocks, func, blockSize, dynamicSMemSize, 0);
-}
-DRIVER_API(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)
-(int* numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned int flags) {
-  return blocksPerSm(numBlocks, func, blockSize, dynamicSMemSize, flags);
-}
-DRIVER_API(cuOccupancyMaxPotentialBlockSize)
-(int* minGridSize, int* blockSize, CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
- size_t dynamicSMemSize, int blockSizeLimit) {
-  return bestBlock(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit, 0);
-}
-DRIVER_API(cuOccupancyMaxPotentialBlockSizeWithFlags)
-(int* minGridSize, int* blockSize, CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
- size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags) {
-  return bestBlock(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit, flags);
-}
-
-DRIVER_API(cuOccupancyAvailableDynamicSMemPerBlock)(size_t* dynamicSmemSize, CUfunction func, int numBlocks,
-                                                    int blockSize) {
-  Ref<Function> f;
-  if (const CUresult e = findFunction(func, f)) return e;
-  if (!dynamicSmemSize || numBlocks <= 0 || blockSize <= 0) return CUDA_ERROR_INVALID_VALUE;
-  const auto& model = f->module()->context()->device()->model;
-  // The most with which that many blocks still fit.
-  size_t low = 0, high = model.sharedPerBlockOptin;
-  while (low < high) {
-    const size_t middle = (low + high + 1) / 2;
-    if (exec::Engine::get().occupancy(f->module()->program(), f->index(), static_cast<uint32_t>(blockSize), middle,
-                                      model) >= static_cast<uint32_t>(numBlocks))
-      low = middle;
-    else
-      high = middle - 1;
-  }
-  *dynamicSmemSize = low;
-  return CUDA_SUCCESS;
-}
-
-namespace {
-
-// A cluster's blocks run on the SMs of one GPC.
-constexpr uint64_t kSmsPerGpc = 16;
-
-// Clusters of `size` blocks of this launch that fit on the device at once.
-uint64_t activeClusters(const Function& f, const CUlaunchConfig& config, uint64_t size) {
-  const model::DeviceModel& model = f.module()->context()->device()->model;
-  const uint32_t threads = config.blockDimX * config.blockDimY * config.blockDimZ;
-  const uint64_t perSm =
-      exec::Engine::get().occupancy(f.module()->program(), f.index(), threads, config.sharedMemBytes, model);
-  return model.smCount / kSmsPerGpc * (kSmsPerGpc * perSm / size) + model.smCount % kSmsPerGpc * perSm / size;
-}
-
-}  // namespace
-
-DRIVER_API(cuOccupancyMaxPotentialClusterSize)(int* clusterSize, CUfunction func, const CUlaunchConfig* config) {
-  Ref<Function> f;
-  if (const CUresult e = findFunction(func, f)) return e;
-  if (!clusterSize || !config) return CUDA_ERROR_INVALID_VALUE;
-  if (!attribute(*f->module()->context()->device(), CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH))
-    return CUDA_ERROR_NOT_SUPPORTED;
-  uint64_t size = f->nonPortableCluster.load() ? 16 : 8;
-  while (size > 1 && activeClusters(*f, *config, size) == 0) size /= 2;
-  if (activeClusters(*f, *config, size) == 0) return CUDA_ERROR_INVALID_VALUE;
-  *clusterSize = static_cast<int>(size);
-  return CUDA_SUCCESS;
-}
-
-DRIVER_API(cuOccupancyMaxActiveClusters)(int* numClusters, CUfunction func, const CUlaunchConfig* config) {
-  Ref<Function> f;
-  if (const CUresult e = findFunction(func, f)) return e;
-  if (!numClusters || !config || (config->numAttrs && !config->attrs)) return CUDA_ERROR_INVALID_VALUE;
-  const Device& device = *f->module()->context()->device();
-  if (!attribute(device, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH)) return CUDA_ERROR_NOT_SUPPORTED;
-  const auto& required = f->info().requiredCluster;
-  uint64_t size = required[0] ? uint64_t{required[0]} * required[1] * required[2] : 1;
-  for (unsigned i = 0; i < config->numAttrs; i++)
-    if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
-      size = uint64_t{config->attrs[i].value.clusterDim.x} * config->attrs[i].value.clusterDim.y *
-             config->attrs[i].value.clusterDim.z;
-  if (size == 0 || size > (f->nonPortableCluster.load() ? 16u : 8u)) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
-  *numClusters = static_cast<int>(activeClusters(*f, *config, size));
-  return CUDA_SUCCESS;
 }
 
 }  // namespace sonde::softgpu::driver

@@ -132,6 +132,7 @@ DRIVER_API(cuGraphKernelNodeCopyAttributes)(CUgraphNode dst, CUgraphNode src) {
   shape.priority = other.priority;
   shape.cluster = other.cluster;
   shape.carveout = other.carveout;
+  shape.clusterPolicy = other.clusterPolicy;
   shape.accessPolicy = other.accessPolicy;
   return CUDA_SUCCESS;
 }

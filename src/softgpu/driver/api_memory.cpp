@@ -6,6 +6,7 @@
 
 #include "platform/application_caller.h"
 #include "platform/clock.h"
+#include "softgpu/driver/array.h"
 #include "softgpu/driver/capture.h"
 #include "softgpu/driver/copy.h"
 #include "softgpu/driver/driver.h"
@@ -48,7 +49,9 @@ uint32_t toolsKind(Kind kind) {
   return SONDE_MEMORY_UNKNOWN;
 }
 
-void reportMemory(Context& context, const Allocation& a, bool released, uint32_t streamId, bool async) {
+namespace {
+
+void reportMemory(Context& context, const Allocation& a, uint32_t kind, bool released, uint32_t streamId, bool async) {
   if (!tools::wants(SONDE_INTEREST_MEMORY)) return;
   SondeResource r{};
   r.size = sizeof r;
@@ -58,7 +61,7 @@ void reportMemory(Context& context, const Allocation& a, bool released, uint32_t
   r.deviceId = context.device()->ordinal;
   r.address = a.address;
   r.bytes = a.bytes;
-  r.memoryKind = toolsKind(a.kind);
+  r.memoryKind = kind;
   r.memoryOp = released ? 2 : 1;
   r.time = platform::nowNs();
   r.correlationId = currentCorrelation();
@@ -71,6 +74,19 @@ void reportMemory(Context& context, const Allocation& a, bool released, uint32_t
   }
   r.pc = platform::applicationCaller();
   tools::reportResource(r);
+}
+
+}  // namespace
+
+void reportMemory(Context& context, const Allocation& a, bool released, uint32_t streamId, bool async) {
+  reportMemory(context, a, toolsKind(a.kind), released, streamId, async);
+}
+
+void reportArray(const Array& array, bool released) {
+  Allocation a;
+  a.address = array.address;
+  a.bytes = array.pitch * array.rows() * array.slices();
+  reportMemory(*array.context(), a, SONDE_MEMORY_ARRAY, released, 0, false);
 }
 
 void settleDevice(uint32_t device) {
@@ -221,7 +237,9 @@ DRIVER_API(cuMemHostRegister_v2)(void* p, size_t bytesize, unsigned int Flags) {
   request.contextUid = context->uid();
   request.contextHandle = reinterpret_cast<uint64_t>(context->handle());
   request.flags = Flags;
-  return toResult(Allocator::get().registerHost(request));
+  if (const AllocError e = Allocator::get().registerHost(request); e != AllocError::none) return toResult(e);
+  reportMemory(*context, request, false, 0, false);
+  return CUDA_SUCCESS;
 }
 
 DRIVER_API(cuMemHostUnregister)(void* p) {
@@ -232,9 +250,10 @@ DRIVER_API(cuMemHostUnregister)(void* p) {
   if (!found || found->kind != Kind::registered || found->address != reinterpret_cast<uint64_t>(p))
     return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
   settleDevice(found->device);
-  return Allocator::get().unregisterHost(reinterpret_cast<uint64_t>(p)) == AllocError::none
-             ? CUDA_SUCCESS
-             : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  if (Allocator::get().unregisterHost(reinterpret_cast<uint64_t>(p)) != AllocError::none)
+    return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  reportMemory(*context, *found, true, 0, false);
+  return CUDA_SUCCESS;
 }
 
 DRIVER_API(cuMemHostGetDevicePointer_v2)(CUdeviceptr* pdptr, void* p, unsigned int Flags) {

@@ -6,6 +6,7 @@
 
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/fatbin.h"
+#include "softgpu/driver/launch.h"
 #include "softgpu/driver/library.h"
 #include "softgpu/driver/message.h"
 #include "softgpu/driver/module.h"
@@ -172,7 +173,10 @@ CUresult setAttribute(Function& f, int attribute, int value) {
     case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
       f.nonPortableCluster.store(value != 0);
       return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: f.clusterPolicy.store(value); return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+      if (!knownClusterPolicy(value)) return CUDA_ERROR_INVALID_VALUE;
+      f.clusterPolicy.store(value);
+      return CUDA_SUCCESS;
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }

@@ -173,6 +173,7 @@ CUresult captureKernel(Capture& capture, Stream& stream, Command* command) {
   work.shape.dynamicShared = plan.dynamicShared;
   work.shape.cooperative = plan.cooperative;
   work.shape.carveout = plan.carveout;
+  work.shape.clusterPolicy = plan.clusterPolicy;
   work.shape.accessPolicy = plan.accessPolicy;
   work.shape.hasPriority = true;
   work.shape.priority = plan.priority;

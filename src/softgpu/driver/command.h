@@ -75,6 +75,7 @@ struct LaunchPlan {
   int32_t carveout = -1;             // as in LaunchShape
   std::shared_ptr<const SmSet> sms;  // null: all
   AccessPolicy accessPolicy;
+  int32_t clusterPolicy = -1;  // as in LaunchShape
   ParamBuffer params;
 };
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "softgpu/driver/array.h"
+#include "softgpu/driver/copy.h"
 #include "softgpu/driver/counters.h"
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/green.h"
@@ -27,6 +29,20 @@ void reportContext(Context& context, uint32_t event) {
   r.handle = context.handle();
   r.id = context.uid();
   tools::reportResource(r);
+}
+
+// Of all that is still allocated when a primary context goes, tools are told of the arrays only, and of nothing when
+// another one goes: so it is on a card.
+void reportArraysGone(Context& context) {
+  if (!tools::wants(SONDE_INTEREST_MEMORY)) return;
+  std::vector<Ref<Array>> arrays;
+  {
+    std::lock_guard lock(context.objects);
+    for (Object* object : context.owned)
+      if (object->type() == Type::array) arrays.emplace_back(static_cast<Array*>(object));
+  }
+  std::sort(arrays.begin(), arrays.end(), [](auto& a, auto& b) { return a->address < b->address; });
+  for (const Ref<Array>& array : arrays) reportArray(*array, true);
 }
 
 }  // namespace
@@ -166,6 +182,7 @@ void Context::destroy() {
   bool was = false;
   if (!destroyed.compare_exchange_strong(was, true)) return;
   synchronize();
+  if (primary_) reportArraysGone(*this);
   reportContext(*this, SONDE_RESOURCE_CONTEXT_DESTROY_STARTING);
   std::set<Module*> loaded;
   {

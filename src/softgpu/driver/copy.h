@@ -8,11 +8,14 @@
 
 namespace sonde::softgpu::driver {
 
+class Array;
+
 // SondeMemoryKind of an allocation's kind.
 uint32_t toolsKind(memory::Kind kind);
 CUresult toResult(memory::AllocError error);
 // `released`: or allocated.
 void reportMemory(Context& context, const memory::Allocation& a, bool released, uint32_t streamId, bool async);
+void reportArray(const Array& array, bool released);
 
 // Linear memory of a context, reported to tools.
 CUresult allocateIn(Context& context, memory::Kind kind, size_t bytes, uint32_t flags, uint64_t& address);

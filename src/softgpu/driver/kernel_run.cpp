@@ -74,6 +74,11 @@ SondeWork describeKernel(Stream& stream, const Command& command, uint64_t start,
   const int carveout = l.carveout >= 0 ? l.carveout : function.carveout.load();
   w.sharedMemoryCarveoutRequested = carveout >= 0;
   w.sharedMemoryCarveout = carveout >= 0 ? static_cast<uint32_t>(carveout) : 0;
+  w.sharedMemoryOptin = function.maxDynamicShared.load() + info.staticSharedBytes > model.sharedPerBlock;
+  const ClusterFacts clusters = clusterFacts(function, l);
+  w.clusterSchedulingPolicy = clusters.policy;
+  w.maxPotentialClusterSize = clusters.largest;
+  w.maxActiveClusters = clusters.active;
   w.launchType = l.cooperative ? 1 : 0;
   w.priority = l.priority;
   w.accessPolicy = l.accessPolicy ? &*l.accessPolicy : nullptr;

@@ -46,6 +46,8 @@ class Function final : public Object {
     std::vector<std::byte> params;
   } oldLaunch;
   std::atomic<int> clusterX{0}, clusterY{0}, clusterZ{0}, nonPortableCluster{0}, clusterPolicy{0};
+  // clusterFacts's last answer. 0, of no threads: none yet.
+  mutable std::atomic<uint64_t> lastClusters{0};
 
  private:
   Ref<Module> module_;

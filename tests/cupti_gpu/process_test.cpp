@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processes that fork, end or exit while kernels run on the software GPU. Each
+// case runs in a child of its own: this program again, with the case's name.
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include "gpu_trace.h"
+
+extern char** environ;
+
+namespace sonde::test {
+namespace {
+
+using testing_support::Collector;
+
+void require(bool condition, const char* what) {
+  if (condition) return;
+  std::fprintf(stderr, "failed: %s\n", what);
+  _exit(1);
+}
+
+uint32_t* out = nullptr;
+
+cudaError_t launch(uint32_t blocks = 64) {
+  uint32_t value = 7;
+  void* arguments[] = {&out, &value};
+  return cudaLaunchKernel(&fillStub, dim3(blocks), dim3(32), arguments, 0, nullptr);
+}
+
+void launches(int count) {
+  for (int i = 0; i < count; ++i) require(launch() == cudaSuccess, "launch");
+}
+
+size_t kernels() { return Collector::instance().records(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL).size(); }
+
+size_t flushed() {
+  require(cuptiActivityFlushAll(0) == CUPTI_SUCCESS, "flush");
+  return kernels();
+}
+
+void trace() {
+  auto* binary = new FatBinary(kTracePtx);
+  binary->kernel(&fillStub, kFill);
+  __cudaRegisterFatBinaryEnd(binary->handle());
+  require(cuptiActivityRegisterCallbacks(Collector::requested, Collector::completed) == CUPTI_SUCCESS, "register");
+  require(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS, "enable kernels");
+  require(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME) == CUPTI_SUCCESS, "enable calls");
+  require(cudaMalloc(reinterpret_cast<void**>(&out), 1 << 20) == cudaSuccess, "memory");
+}
+
+int waitFor(pid_t child) {
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+// The parent goes on. The child has no device, as with the vendor's driver, and
+// records its own failing calls.
+void caseFork() {
+  trace();
+  launches(5);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(30);
+    void* memory = nullptr;
+    require(cudaMalloc(&memory, 100) != cudaSuccess, "no CUDA in the child");
+    require(launch() != cudaSuccess, "no launch in the child");
+    Collector::instance().clear();
+    require(flushed() == 0, "the parent's kernels are the parent's");
+    for (const auto& record : Collector::instance().records(CUPTI_ACTIVITY_KIND_RUNTIME)) {
+      const auto& api = record.as<CUpti_ActivityAPI>();
+      require(api.processId == static_cast<uint32_t>(getpid()), "the child's calls have its id");
+      require(api.returnValue != 0, "and their errors");
+    }
+    require(cuptiActivityDisable(CUPTI_ACTIVITY_KIND_RUNTIME) == CUPTI_SUCCESS, "disable");
+    require(cuptiFinalize() == CUPTI_SUCCESS, "finalize");
+    std::exit(0);
+  }
+  require(waitFor(child) == 0, "child");
+  launches(3);
+  require(cudaDeviceSynchronize() == cudaSuccess, "synchronize");
+  require(flushed() == 8, "the parent has all its kernels");
+}
+
+// While threads launch and one flushes.
+void caseForkUnderLoad() {
+  trace();
+  std::atomic<bool> stop{false};
+  std::atomic<size_t> launched{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t)
+    threads.emplace_back([&] {
+      while (!stop) {
+        launches(4);
+        launched += 4;
+        require(cudaDeviceSynchronize() == cudaSuccess, "synchronize");
+      }
+    });
+  threads.emplace_back([&] {
+    while (!stop) cuptiActivityFlushAll(0);
+  });
+  for (int i = 0; i < 12; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(30);
+      void* memory = nullptr;
+      if (cudaMalloc(&memory, 100) == cudaSuccess) _exit(1);
+      if (cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != CUPTI_SUCCESS) _exit(2);
+      if (cuptiFinalize() != CUPTI_SUCCESS) _exit(3);
+      if (i % 2 == 0) _exit(0);
+      std::exit(0);
+    }
+    require(waitFor(child) == 0, "child");
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  require(flushed() == launched, "each kernel of the parent");
+}
+
+void caseExitWithKernelsInFlight() {
+  trace();
+  std::thread([] { launches(200); }).join();
+  launches(200);
+  std::exit(0);
+}
+
+void caseQuickExitWithKernelsInFlight() {
+  trace();
+  launches(300);
+  _exit(0);
+}
+
+void caseExitWhileThreadsLaunch() {
+  trace();
+  std::atomic<int> running{0};
+  for (int t = 0; t < 3; ++t)
+    std::thread([&running] {
+      ++running;
+      for (;;) launch();  // fails at some time: the process ends
+    }).detach();
+  while (running < 3 || flushed() < 20) {
+  }
+  std::exit(0);
+}
+
+// What a client's exit handler asks for is delivered, also of a kernel that is
+// still running when the process begins to end.
+void caseExitHandler() {
+  std::atexit([] {
+    require(cudaDeviceSynchronize() == cudaSuccess, "synchronize in an exit handler");
+    require(flushed() == 40, "kernels in an exit handler");
+  });
+  trace();
+  launches(40);
+  std::exit(0);
+}
+
+struct AtStaticDestruction {
+  ~AtStaticDestruction() {
+    if (!armed) return;
+    launches(2);
+    require(cudaDeviceSynchronize() == cudaSuccess, "synchronize in a static destructor");
+    require(flushed() == 5, "kernels of static-destructor time");
+    require(cuptiFinalize() == CUPTI_SUCCESS, "finalize in a static destructor");
+    require(launch() == cudaSuccess, "and on it goes");
+  }
+  bool armed = false;
+} atStaticDestruction;
+
+void caseStaticDestructor() {
+  trace();
+  atStaticDestruction.armed = true;
+  launches(3);
+  std::exit(0);
+}
+
+struct AtThreadEnd {
+  ~AtThreadEnd() { launches(1); }
+};
+
+void caseThreadLocalDestructor() {
+  trace();
+  for (int i = 0; i < 20; ++i) {
+    std::thread([] {
+      static thread_local AtThreadEnd atEnd;
+      (void)&atEnd;
+      launches(1);
+    }).join();
+  }
+  require(cudaDeviceSynchronize() == cudaSuccess, "synchronize");
+  require(flushed() == 40, "two kernels of each thread");
+}
+
+// A new life after each end, with kernels in flight.
+void caseFinalizeWithKernelsInFlight() {
+  trace();
+  for (int life = 0; life < 50; ++life) {
+    launches(10);
+    require(cuptiFinalize() == CUPTI_SUCCESS, "finalize");
+    Collector::instance().clear();
+    require(cuptiActivityRegisterCallbacks(Collector::requested, Collector::completed) == CUPTI_SUCCESS, "register");
+    require(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS, "enable");
+    launches(3);
+    require(cudaDeviceSynchronize() == cudaSuccess, "synchronize");
+    require(flushed() == 3, "those of this life, no others");
+  }
+}
+
+struct Case {
+  const char* name;
+  void (*run)();
+};
+const Case kCases[] = {
+    {"Fork", caseFork},
+    {"ForkUnderLoad", caseForkUnderLoad},
+    {"ExitWithKernelsInFlight", caseExitWithKernelsInFlight},
+    {"QuickExitWithKernelsInFlight", caseQuickExitWithKernelsInFlight},
+    {"ExitWhileThreadsLaunch", caseExitWhileThreadsLaunch},
+    {"ExitHandler", caseExitHandler},
+    {"StaticDestructor", caseStaticDestructor},
+    {"ThreadLocalDestructor", caseThreadLocalDestructor},
+    {"FinalizeWithKernelsInFlight", caseFinalizeWithKernelsInFlight},
+};
+
+int runCase(const char* name) {
+  const char* arguments[] = {"/proc/self/exe", "--case", name, nullptr};
+  pid_t child;
+  if (posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, const_cast<char**>(arguments), environ) != 0) return -1;
+  return waitFor(child);
+}
+
+class GpuProcesses : public ::testing::TestWithParam<Case> {};
+TEST_P(GpuProcesses, EndsCleanly) { EXPECT_EQ(0, runCase(GetParam().name)); }
+INSTANTIATE_TEST_SUITE_P(Cases, GpuProcesses, ::testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+int runNamed(const char* name) {
+  alarm(120);
+  for (const Case& c : kCases) {
+    if (std::strcmp(c.name, name) != 0) continue;
+    c.run();
+    return 0;
+  }
+  return 2;
+}
+
+}  // namespace
+}  // namespace sonde::test
+
+int main(int argc, char** argv) {
+  if (argc == 3 && std::strcmp(argv[1], "--case") == 0) return sonde::test::runNamed(argv[2]);
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
