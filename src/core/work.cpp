@@ -153,6 +153,7 @@ uint64_t launcherOf(const SondeWork& work) { return work.listenerWord3 & ((uint6
 
 // Enqueued in the life that the client lives, and not in an earlier one.
 bool ofThisLife(const Client& client, const SondeWork& work) {
+  if (work.listenerWord3 == 0) return true;  // the platform does not know
   const auto then = static_cast<uint32_t>(work.listenerWord3 >> kLifeShift);
   return ((then - client.life.load(std::memory_order_relaxed)) & kLifeMask) <= kLifeMask / 2;
 }
@@ -207,7 +208,8 @@ void workCompleted(void*, const SondeWork* work) {
   const bool sourceLevel = noted &&
                            work->size >= offsetof(SondeWork, instructionCount) + sizeof work->instructionCount &&
                            work->instructionCount != 0;
-  const bool knowsLauncher = noted && work->size >= offsetof(SondeWork, listenerWord3) + sizeof work->listenerWord3;
+  const bool knowsLauncher = noted && work->size >= offsetof(SondeWork, listenerWord3) + sizeof work->listenerWord3 &&
+                             work->listenerWord3 != 0;
   const uint64_t instructions = sourceLevel ? work->listenerWord2 : 0;
   if ((word & kWantedMask) == 0 && instructions == 0) return;
   if (noted && word >> kNumberShift != 0 && !platformKeepsPending()) {

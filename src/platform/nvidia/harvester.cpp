@@ -95,7 +95,8 @@ void reportStamped(Context& context, const ListenerUse& use, Stream& s, GraphLau
         place(work, node, stamp.time);
         reported = std::max(reported, work.end);
         if (use && use->workEnqueued) use->workEnqueued(use->self, &work);
-        work.listenerWord3 = launch.like.listenerWord3;  // of the thread that launched the graph
+        // Of the thread that launched the graph; not known where all of it is in bodies.
+        if (launch.like.listenerWord3 != 0) work.listenerWord3 = launch.like.listenerWord3;
         if (use && use->workCompleted) use->workCompleted(use->self, &work);
       }
     }
