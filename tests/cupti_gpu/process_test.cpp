@@ -89,6 +89,14 @@ void caseFork() {
   require(flushed() == 8, "the parent has all its kernels");
 }
 
+// The collector's own lock may be held by a thread that the child lacks.
+void CUPTIAPI plainRequest(uint8_t** buffer, size_t* size, size_t*) {
+  static uint8_t memory[4096];
+  *buffer = memory;
+  *size = sizeof memory;
+}
+void CUPTIAPI plainComplete(CUcontext, uint32_t, uint8_t*, size_t, size_t) {}
+
 // While threads launch and one flushes.
 void caseForkUnderLoad() {
   trace();
@@ -111,6 +119,7 @@ void caseForkUnderLoad() {
     if (child == 0) {
       alarm(30);
       void* memory = nullptr;
+      if (cuptiActivityRegisterCallbacks(plainRequest, plainComplete) != CUPTI_SUCCESS) _exit(4);
       if (cudaMalloc(&memory, 100) == cudaSuccess) _exit(1);
       if (cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != CUPTI_SUCCESS) _exit(2);
       if (cuptiFinalize() != CUPTI_SUCCESS) _exit(3);
