@@ -154,6 +154,7 @@ void Cta::start(uint64_t index, uint64_t* counters, uint32_t sm) {
     const uint64_t place = sm * uint64_t{grid->residentBlocks} + index / grid->smsUsed() % grid->residentBlocks;
     s.localLine = kLocalLines | ((place * warps + w) * (grid->localStride / 4) & (kLocalLines - 1));
     s.localTop = 0;
+    s.timeBudget = kTimeBudget;
     s.liveMask = s.initialMask;
   }
   if (checks().race) {

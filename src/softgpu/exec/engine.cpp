@@ -354,11 +354,12 @@ void EngineImpl::runBlocks(GridRun& grid, bool) {
         [&](Cta& cta) { runLaunched(grid, cta); }, finish);
     return;
   }
+  BlockTimes times;
   if (!grid.fibers) {
     WorkerContext::Place& place = context.place(0);
     while (begin(place, true)) {
       place.cta->step();
-      checkTimeBetweenBlocks(grid, place.cta->states[0]);
+      times.ended(grid, place.cta->states[0]);
       finish(*place.cta);
     }
     return;
@@ -382,7 +383,7 @@ void EngineImpl::runBlocks(GridRun& grid, bool) {
     for (size_t i = 0; i < resident;) {
       const Cta::Step step = context.places[i]->cta->step();
       if (step == Cta::Step::finished) {
-        checkTimeBetweenBlocks(grid, context.places[i]->cta->states[0]);
+        times.ended(grid, context.places[i]->cta->states[0]);
         finish(*context.places[i]->cta);
         std::swap(context.places[i], context.places[resident - 1]);
         --resident;

@@ -18,6 +18,7 @@
 #include "softgpu/exec/helpers.h"
 #include "softgpu/exec/lane_groups.h"
 #include "softgpu/exec/mbarrier.h"
+#include "softgpu/exec/time_limit.h"
 
 namespace sonde::softgpu::exec {
 
@@ -106,6 +107,12 @@ uint64_t clockValue(WarpState*) {
 }
 
 void keepAddress(void*) {}
+
+// Also ends warps of a grid that has failed elsewhere.
+void lookAtTime(WarpState* w) {
+  if (w->cta->grid->failed.load(std::memory_order_relaxed)) leaveWarp(w);
+  checkTime(w);
+}
 
 uint64_t globalTimer() { return platform::nowNs(); }
 
@@ -233,6 +240,7 @@ std::span<const jit::RuntimeSymbol> warpHelpers() {
       {"sonde_keep", reinterpret_cast<void*>(&keepAddress)},
       {"sonde_call_groups", reinterpret_cast<void*>(&callGroups)},
       {"sonde_yield", reinterpret_cast<void*>(&yieldWarp)},
+      {"sonde_check_time", reinterpret_cast<void*>(&lookAtTime)},
       {"sonde_mbarrier", reinterpret_cast<void*>(&mbarrier)},
       {"sonde_clock", reinterpret_cast<void*>(&clockValue)},
       {"sonde_globaltimer", reinterpret_cast<void*>(&globalTimer)},

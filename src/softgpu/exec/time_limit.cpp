@@ -16,9 +16,9 @@ namespace {
 
 constexpr uint64_t kIdleHintNs = 10'000'000'000, kDeadlockNs = 2'000'000'000;
 
-bool overTime(const GridRun& grid) {
+bool overTime(const GridRun& grid, uint64_t now) {
   const uint64_t limit = kernelTimeLimit();
-  return limit && platform::nowNs() - grid.outcome.startNs > limit;
+  return limit && now - grid.outcome.startNs > limit;
 }
 
 void recordTimeout(GridRun& grid, const WarpState& warp) {
@@ -31,13 +31,22 @@ void recordTimeout(GridRun& grid, const WarpState& warp) {
 }  // namespace
 
 void checkTime(WarpState* warp) {
-  if (kernelTimeLimit() == 0 || !overTime(*warp->cta->grid)) return;
+  if (kernelTimeLimit() == 0 || !overTime(*warp->cta->grid, platform::nowNs())) return;
   recordTimeout(*warp->cta->grid, *warp);
   leaveWarp(warp);
 }
 
-void checkTimeBetweenBlocks(GridRun& grid, const WarpState& warp) {
-  if (kernelTimeLimit() && overTime(grid) && !grid.failed.load(std::memory_order_relaxed)) recordTimeout(grid, warp);
+void BlockTimes::look(GridRun& grid, const WarpState& warp) {
+  constexpr uint32_t kMost = 64;
+  constexpr uint64_t kShort = 50'000, kLong = 10'000'000;
+  const uint64_t now = platform::nowNs(), passed = now - last_;
+  if (overTime(grid, now) && !grid.failed.load(std::memory_order_relaxed)) recordTimeout(grid, warp);
+  if (passed < kShort)
+    every_ = every_ < kMost ? every_ * 2 : kMost;
+  else if (passed > kLong)
+    every_ = 1;
+  last_ = now;
+  left_ = every_;
 }
 
 bool IdleWatch::due() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Kernels that never end. SONDE_KERNEL_TIMEOUT=SECONDS ends a kernel that runs
-// longer, with CUDA_ERROR_LAUNCH_TIMEOUT and where it is; every loop then asks
-// for the time now and again. Without it, a kernel in which for long nothing
+// longer, with CUDA_ERROR_LAUNCH_TIMEOUT and where it is; loops then count their
+// instructions and ask for the time now and again. Without it, a kernel in which for long nothing
 // happens but waiting in loops is named once.
 #pragma once
 
@@ -32,8 +32,20 @@ inline uint64_t kernelTimeLimit() {
 
 // Ends the grid, and does not return, when the limit has passed.
 void checkTime(WarpState* warp);
-// The same between blocks, where no warp runs: `warp` stands for the block.
-void checkTimeBetweenBlocks(GridRun& grid, const WarpState& warp);
+
+// The same between the blocks of one thread, where no warp runs. Short blocks are not asked for the time each.
+class BlockTimes {
+ public:
+  // `warp` stands for the block.
+  void ended(GridRun& grid, const WarpState& warp) {
+    if (kernelTimeLimit() && --left_ == 0) look(grid, warp);
+  }
+
+ private:
+  void look(GridRun& grid, const WarpState& warp);
+  uint32_t every_ = 1, left_ = 2;  // a launch of one block costs nothing
+  uint64_t last_ = 0;
+};
 
 // One thread's view of a grid whose warps may all be waiting.
 class IdleWatch {

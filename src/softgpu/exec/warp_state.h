@@ -11,8 +11,10 @@
 
 namespace sonde::softgpu::exec {
 
-inline constexpr uint32_t kAbiVersion = 6;
+inline constexpr uint32_t kAbiVersion = 7;
 inline constexpr uint32_t kLanes = 32;
+// 20 us of everyday instructions, a fraction of a second of the slowest.
+inline constexpr int32_t kTimeBudget = 1 << 16;
 
 struct Cta;
 struct CacheLog;
@@ -45,7 +47,7 @@ struct alignas(64) WarpState {
 
   uint64_t position;   // function << 32 | instruction; set before whatever may fault
   uint32_t liveMask;   // lanes that have not left the kernel
-  int32_t spinBudget;  // back edges of spin loops until the warp yields
+  int32_t timeBudget;  // under a time limit: instructions of loops until the time is looked at
   Cta* cta;
   uint64_t startClock;
   uint32_t barrierScratch;

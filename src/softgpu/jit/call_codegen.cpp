@@ -201,6 +201,7 @@ void FunctionCodegen::emitCall(const Instruction& in) {
 
   Value* active = effectMask();
   Value* back = nullptr;
+  if (time_) b.CreateStore(b.CreateLoad(b.getInt32Ty(), time_), warpPointer(offsetof(WarpState, timeBudget)));
   if (callee) {
     back = callDirect(k_.declare(target.refId), active, args, results);
   } else {
@@ -233,6 +234,7 @@ void FunctionCodegen::emitCall(const Instruction& in) {
     all->addIncoming(viaMany, many);
     back = all;
   }
+  if (time_) b.CreateStore(b.CreateLoad(b.getInt32Ty(), warpPointer(offsetof(WarpState, timeBudget))), time_);
   if (k_.layout.calleesExit) {
     Value* gone = b.CreateAnd(active, b.CreateNot(back));
     Value* keep = b.CreateNot(gone);

@@ -118,7 +118,9 @@ class Flow {
   std::vector<bool> spinHeader;    // header of a loop that may wait for another lane, warp or block
   std::vector<bool> holdsBarrier;  // block has a barrier of the whole thread block
   std::vector<bool> startsSync;    // block starts with a .sync instruction of the warp that may have to wait
-  bool mayYield = false;           // barriers or spin loops: warps need stacks of their own
+  // Headers of loops that do not spin, while kernels have a time limit: the instructions of the loop; else 0.
+  std::vector<uint32_t> timedInstructions;
+  bool mayYield = false;  // barriers or spin loops: warps need stacks of their own
 
   bool uniform(ptx::RegId reg) const { return !varying_[reg]; }
   bool carryUniform() const { return !varying_[function_.registers.size()]; }

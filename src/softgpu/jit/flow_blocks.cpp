@@ -260,6 +260,7 @@ void Flow::findSpinLoops() {
     if (in.op == Opcode::bar || in.op == Opcode::barrier || in.op == Opcode::nanosleep) mayYield = true;
   holdsBarrier.assign(blocks.size(), false);
   startsSync.assign(blocks.size(), false);
+  timedInstructions.assign(blocks.size(), 0);
   for (size_t i = 0; i < blocks.size(); ++i)
     startsSync[i] = blocks[i].begin < blocks[i].end && syncAt_[blocks[i].begin];
   for (size_t i = 0; i < blocks.size(); ++i)
@@ -285,7 +286,7 @@ void Flow::findSpinLoops() {
       if (end.guard.reg != ptx::kNoId && endsBlock(end)) slice[end.guard.reg] = true;
       for (uint32_t k = blocks[b].begin; k < blocks[b].end; ++k) sleeps |= function_.body[k].op == Opcode::nanosleep;
     }
-    bool spins = sleeps || exec::kernelTimeLimit() != 0;
+    bool spins = sleeps;
     for (bool changed = true; changed && !spins;) {
       changed = false;
       for (uint32_t b = first; b <= last && !spins; ++b)
@@ -307,6 +308,8 @@ void Flow::findSpinLoops() {
     if (spins) {
       spinHeader[first] = true;
       mayYield = true;
+    } else if (exec::kernelTimeLimit() != 0) {
+      for (uint32_t b = first; b <= last; ++b) timedInstructions[first] += blocks[b].end - blocks[b].begin;
     }
   }
 }

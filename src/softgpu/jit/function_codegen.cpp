@@ -3,11 +3,13 @@
 // A function: its frame, its blocks, and the guards of its instructions.
 #include "softgpu/jit/function_codegen.h"
 
+#include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Verifier.h>
 
 #include <algorithm>
 
 #include "ptx/defuse.h"
+#include "softgpu/exec/time_limit.h"
 
 namespace sonde::softgpu::jit {
 
@@ -96,6 +98,8 @@ void FunctionCodegen::run() {
   b.SetInsertPoint(start);
   b.CreateStore(entryMask_, live_);
   if (pending_[0]) b.CreateStore(entryMask_, pending_[0]);
+  if (time_ && !isKernel_ && k_.layout.recursive && !function.body.empty())
+    spendTime(static_cast<uint32_t>(function.body.size()), function.body[0]);
   b.CreateBr(runBlock_[0]);
 
   for (uint32_t i = 0; i < flow_.blocks.size(); ++i) emitBlock(i);
@@ -103,6 +107,31 @@ void FunctionCodegen::run() {
   emitFinish();
   b.SetInsertPoint(entry_);
   b.CreateBr(start);
+}
+
+// Loops, calls of functions that may have some, and recursion.
+bool FunctionCodegen::watchesTime() const {
+  if (exec::kernelTimeLimit() == 0) return false;
+  for (uint32_t i = 0; i < flow_.blocks.size(); ++i)
+    if (flow_.timedInstructions[i] || flow_.blocks[i].calls) return true;
+  return !isKernel_ && k_.layout.recursive;
+}
+
+// Loops are timed by their instructions; lanes that wait elsewhere are not concerned.
+void FunctionCodegen::spendTime(uint32_t instructions, const Instruction& in) {
+  const auto cost = static_cast<uint32_t>(std::min<uint64_t>(instructions, exec::kTimeBudget));
+  Value* left = b.CreateSub(b.CreateLoad(b.getInt32Ty(), time_), b.getInt32(cost));
+  b.CreateStore(left, time_);
+  BasicBlock* look = BasicBlock::Create(b.getContext(), "look_at_time", target_);
+  BasicBlock* on = BasicBlock::Create(b.getContext(), "on_time", target_);
+  b.CreateCondBr(b.CreateICmpSGE(left, b.getInt32(0)), on, look,
+                 llvm::MDBuilder(b.getContext()).createBranchWeights(1 << 20, 1));
+  b.SetInsertPoint(look);
+  markPosition(in);
+  b.CreateCall(k_.helper("sonde_check_time", b.getVoidTy(), {b.getPtrTy()}), {warp_});
+  b.CreateStore(b.getInt32(exec::kTimeBudget), time_);
+  b.CreateBr(on);
+  b.SetInsertPoint(on);
 }
 
 void FunctionCodegen::prologue() {
@@ -126,6 +155,10 @@ void FunctionCodegen::prologue() {
   maskSlot_ = entryAlloca(b.getInt32Ty(), "mask", 4);
   b.CreateStore(b.getInt32(0), returned_);
   b.CreateStore(b.getInt32(kSpinBudget), budget_);
+  if (watchesTime()) {
+    time_ = entryAlloca(b.getInt32Ty(), "time", 4);
+    b.CreateStore(b.CreateLoad(b.getInt32Ty(), warpPointer(offsetof(WarpState, timeBudget))), time_);
+  }
   definePending();
 
   for (uint32_t i = 0; i < flow_.blocks.size() && !held_; ++i) {
@@ -280,6 +313,7 @@ void FunctionCodegen::emitBlock(uint32_t index) {
   if (flow_.waitsForMembers(index)) holdForMembers(index);
   if (block.convergent()) mask_ = b.CreateLoad(b.getInt32Ty(), live_, "mask");
   b.CreateStore(mask_, maskSlot_);
+  if (flow_.timedInstructions[index]) spendTime(flow_.timedInstructions[index], function.body[block.begin]);
   if (counting()) countBlock(index);
 
   const Instruction* last = nullptr;

@@ -82,6 +82,8 @@ class FunctionCodegen final : public EmitContext {
   llvm::BasicBlock* rotateBlock();
   void emitFinish();
   void holdForMembers(uint32_t index);
+  bool watchesTime() const;
+  void spendTime(uint32_t instructions, const ptx::Instruction& in);
   void emitInstruction(const ptx::Instruction& in);
   void emitGuarded(const ptx::Instruction& in);
   bool isPure(const ptx::Instruction& in) const;
@@ -255,6 +257,7 @@ class FunctionCodegen final : public EmitContext {
   // may go on from there, and who was held when the chain last came to its end.
   llvm::Value *held_ = nullptr, *released_ = nullptr, *heldBefore_ = nullptr;
   llvm::Value* budget_ = nullptr;    // slot: back edges of spin loops left
+  llvm::Value* time_ = nullptr;      // slot: WarpState::timeBudget while the function runs; null: not needed
   llvm::Value* maskSlot_ = nullptr;  // slot: mask_ of the block at hand
   llvm::Value* mask_ = nullptr;      // i32
   llvm::Value* effect_ = nullptr;    // i32, when a varying guard is in force

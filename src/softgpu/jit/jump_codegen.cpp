@@ -132,6 +132,8 @@ void FunctionCodegen::emitFinish() {
   b.SetInsertPoint(finish_);
   if (!isKernel_ && (localFrame_ || k_.layout.recursive))  // alloca counts as recursion
     b.CreateStore(localFrameBase_, warpPointer(offsetof(WarpState, localTop)));
+  if (!isKernel_ && time_)
+    b.CreateStore(b.CreateLoad(b.getInt32Ty(), time_), warpPointer(offsetof(WarpState, timeBudget)));
   b.CreateRet(isKernel_ ? static_cast<Value*>(b.getInt32(0)) : b.CreateLoad(b.getInt32Ty(), returned_));
 }
 
