@@ -65,6 +65,16 @@ void Collatz(benchmark::State& s) {
   kernel(s, "collatz", {kC / 256}, {256}, out);
 }
 
+// 32 Mi atomic operations.
+void Tally(benchmark::State& s) {
+  static const uint64_t words = allocate(4096);
+  kernel(s, "tally", {64}, {256}, words, uint32_t{682});
+}
+void TallyAnywhere(benchmark::State& s) {
+  static const uint64_t words = allocate(4096);
+  kernel(s, "tally_anywhere", {64}, {256}, words, uint32_t{682});
+}
+
 void CppVadd(benchmark::State& s) {
   std::vector<float> a(kN, 1), b(kN, 2), c(kN);
   for (auto _ : s) vadd(a.data(), b.data(), c.data(), kN);
@@ -93,6 +103,8 @@ BENCHMARK(Gather)->Arg(0)->Arg(2)->Arg(3)->Arg(4)->Unit(benchmark::kMillisecond)
 BENCHMARK(Matmul)->Arg(0)->Arg(2)->Arg(3)->Arg(4)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(Barriers)->Args({0, 64})->Args({0, 256})->Args({0, 1024})->Unit(benchmark::kMicrosecond);
 BENCHMARK(Collatz)->Arg(0)->Arg(2)->Arg(3)->Arg(4)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(Tally)->Arg(0)->Arg(2)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(TallyAnywhere)->Arg(0)->Arg(2)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(CppVadd)->Unit(benchmark::kMillisecond);
 BENCHMARK(CppSaxpy)->Unit(benchmark::kMillisecond);
 BENCHMARK(CppMatmul)->Unit(benchmark::kMillisecond);

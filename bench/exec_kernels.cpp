@@ -209,6 +209,45 @@ $done:
   st.global.u32 [%rd3], %r6;
   ret;
 }
+// Reductions of every warp to three words; in the second kernel the code generator does not know that.
+.visible .entry tally(.param .u64 p, .param .u32 n)
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<6>;
+  .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [p];
+  ld.param.u32 %r1, [n];
+  mov.u32 %r2, %tid.x;
+$again:
+  red.global.add.u32 [%rd1], 1;
+  add.u32 %r2, %r2, 7;
+  red.global.max.u32 [%rd1+64], %r2;
+  red.global.add.u32 [%rd1+128], %r2;
+  sub.u32 %r1, %r1, 1;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra $again;
+  ret;
+}
+.visible .entry tally_anywhere(.param .u64 p, .param .u32 n)
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<6>;
+  .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [p];
+  ld.param.u32 %r1, [n];
+  mov.u32 %r2, %tid.x;
+  shr.u32 %r3, %r2, 20;
+  mad.wide.u32 %rd1, %r3, 4, %rd1;
+$again:
+  red.global.add.u32 [%rd1], 1;
+  add.u32 %r2, %r2, 7;
+  red.global.max.u32 [%rd1+64], %r2;
+  red.global.add.u32 [%rd1+128], %r2;
+  sub.u32 %r1, %r1, 1;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra $again;
+  ret;
+}
 // Tiles of 512 keys: merges by binary searches.
 .visible .entry mergesort(.param .u64 in, .param .u64 out, .param .u32 n)
 {

@@ -26,7 +26,7 @@ class Kernels {
   softgpu::exec::CounterValues run(const char* name, softgpu::exec::Dim3 grid, softgpu::exec::Dim3 block,
                                    softgpu::exec::CountLevel level, A... args) {
     std::vector<std::byte> params;
-    auto put = [&](auto v) {
+    [[maybe_unused]] auto put = [&](auto v) {
       const size_t at = (params.size() + sizeof v - 1) / sizeof v * sizeof v;
       params.resize(at + sizeof v);
       std::memcpy(params.data() + at, &v, sizeof v);

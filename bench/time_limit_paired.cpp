@@ -107,7 +107,7 @@ double quantile(std::vector<double> v, double q) {
 
 int main(int argc, char** argv) {
   using namespace sonde::bench;
-  const int rounds = argc > 1 ? std::atoi(argv[1]) : 25;
+  const int rounds = argc > 1 ? std::max(1, std::atoi(argv[1])) : 25;
   const Worker without(false), with(true);
   std::printf("%-40s %10s %10s %8s %16s\n", "CPU time, ms: medians", "no limit", "limit", "ratio", "10 % to 90 %");
   for (size_t c = 0; c < std::size(kCases); ++c) {

@@ -253,6 +253,139 @@ WAIT:
 }
 )";
 
+// Functions called by name on different ways: ping and pong wait for each other (odd lanes call one, even lanes the
+// other), `await` for lanes that are in no function, `peek` for nobody, but a loop around it does.
+std::string byName(const std::string& body) {
+  const std::string all = kPairs;
+  return all.substr(0, all.find(".visible .entry")) + R"(
+.func (.param .b32 r) await(.param .b64 at)
+{
+  .reg .b64 a; .reg .b32 v; .reg .pred p;
+  ld.param.u64 a, [at];
+AGAIN:
+  ld.volatile.u32 v, [a];
+  setp.eq.u32 p, v, 0;
+  @p bra AGAIN;
+  mul.lo.u32 v, v, 3;
+  st.param.b32 [r], v;
+  ret;
+}
+.func (.reg .b32 %v) peek(.reg .b64 %a)
+{
+  ld.volatile.u32 %v, [%a];
+  ret;
+}
+.visible .entry k(.param .u64 data, .param .u64 out)
+{
+  .reg .b64 a, o; .reg .b32 t, pair, v, w; .reg .pred odd, p;
+  .shared .align 4 .b8 total[4];
+  ld.param.u64 a, [data];
+  ld.param.u64 o, [out];
+  mov.u32 t, %tid.x;
+  shr.u32 pair, t, 1;
+  mad.wide.u32 a, pair, 4, a;
+  mad.wide.u32 o, t, 4, o;
+  and.b32 v, t, 1;
+  setp.ne.u32 odd, v, 0;
+  mov.u32 w, 1000;
+)" + body +
+         R"(
+  add.u32 v, v, w;
+  st.u32 [o], v;
+  ret;
+}
+)";
+}
+
+constexpr const char* kCallPing = R"({ .param .b64 x; .param .b32 y;
+    st.param.b64 [x], a;
+    call (y), ping, (x);
+    ld.param.b32 v, [y]; })";
+constexpr const char* kCallPong = R"({ .param .b64 x; .param .b32 y;
+    st.param.b64 [x], a;
+    call (y), pong, (x);
+    ld.param.b32 v, [y]; })";
+
+TEST(ForwardProgress, FunctionsOnTwoWaysOfABranchWaitForEachOther) {
+  for (const bool swapped : {false, true}) {
+    Kernels k(byName(std::string("@") + (swapped ? "!" : "") + "odd bra OTHER;\n" + (swapped ? kCallPong : kCallPing) +
+                     "\nadd.u32 w, w, t;\nbra JOIN;\nOTHER:\n" + (swapped ? kCallPing : kCallPong) + "\nJOIN:"));
+    for (const unsigned threads : {32u, 64u}) {
+      DeviceArray<uint32_t> data(32), out(64);
+      const LaunchOutcome o = k.run("k", {1}, {threads}, data.address, out.address);
+      ASSERT_EQ(o.error, 0) << o.message;
+      for (unsigned pair = 0; pair < threads / 2; ++pair) EXPECT_EQ(data[pair], 20u) << pair;
+      for (unsigned t = 0; t < threads; ++t)
+        EXPECT_EQ(out[t], 1100 + t % 2 + (t % 2 == unsigned{swapped} ? t : 0)) << t;
+    }
+  }
+}
+
+// The barrier comes after both; every thread has added 1 by then.
+TEST(ForwardProgress, ABarrierBehindFunctionsThatWait) {
+  Kernels k(byName(std::string("mov.u32 w, total;\nsetp.eq.u32 p, t, 0;\n@p st.shared.u32 [w], 0;\nbar.sync 0;\n"
+                               "@odd bra OTHER;\n") +
+                   kCallPing + "\nbra JOIN;\nOTHER:\n" + kCallPong +
+                   "\nJOIN:\nred.shared.add.u32 [w], 1;\nbar.sync 0;\nld.shared.u32 w, [w];"));
+  DeviceArray<uint32_t> data(48), out(96);
+  const LaunchOutcome o = k.run("k", {1}, {96}, data.address, out.address);
+  ASSERT_EQ(o.error, 0) << o.message;
+  for (unsigned t = 0; t < 96; ++t) EXPECT_EQ(out[t], 96 + 100 + t % 2) << t;
+}
+
+// Even lanes wait in a function for what odd lanes write behind the branch.
+TEST(ForwardProgress, AFunctionWaitsForLanesThatAreInNone) {
+  Kernels k(byName(R"(@odd bra OTHER;
+  { .param .b64 x; .param .b32 y;
+    st.param.b64 [x], a;
+    call (y), await, (x);
+    ld.param.b32 v, [y]; }
+  bra JOIN;
+OTHER:
+  add.u32 v, t, 4;
+  st.volatile.u32 [a], v;
+JOIN:)"));
+  DeviceArray<uint32_t> data(16), out(32);
+  const LaunchOutcome o = k.run("k", {1}, {32}, data.address, out.address);
+  ASSERT_EQ(o.error, 0) << o.message;
+  for (unsigned t = 0; t < 32; ++t) EXPECT_EQ(out[t], 1000 + (t % 2 ? t + 4 : (t + 1 + 4) * 3)) << t;
+}
+
+TEST(ForwardProgress, ALoopAroundAFunctionThatLooks) {
+  Kernels k(byName(R"(@odd bra OTHER;
+LOOK:
+  call (v), peek, (a);
+  setp.eq.u32 p, v, 0;
+  @p bra LOOK;
+  bra JOIN;
+OTHER:
+  add.u32 v, t, 7;
+  st.volatile.u32 [a], v;
+JOIN:)"));
+  DeviceArray<uint32_t> data(16), out(32);
+  const LaunchOutcome o = k.run("k", {1}, {32}, data.address, out.address);
+  ASSERT_EQ(o.error, 0) << o.message;
+  for (unsigned t = 0; t < 32; ++t) EXPECT_EQ(out[t], 1000 + (t | 1) + 7) << t;
+}
+
+// What lanes count does not depend on whether their calls could have waited: all is there when they look.
+TEST(ForwardProgress, CallsThatMayWaitAreCountedOnce) {
+  Kernels k(byName(R"(@odd bra OTHER;
+  { .param .b64 x; .param .b32 y;
+    st.param.b64 [x], a;
+    call (y), await, (x);
+    ld.param.b32 v, [y]; }
+OTHER:)"));
+  DeviceArray<uint32_t> data(16, 5), out(32);
+  k.level = CountLevel::instructions;
+  const LaunchOutcome o = k.run("k", {1}, {32}, data.address, out.address);
+  ASSERT_EQ(o.error, 0) << o.message;
+  // 32 lanes: nine instructions, the branch and three behind it; 16 of them: three for the call and seven inside.
+  EXPECT_EQ(k.counter(RawCounter::thread_inst_executed), 32u * 13 + 16 * 10);
+  EXPECT_EQ(k.counter(RawCounter::inst_executed), 13u + 10);
+  for (unsigned t = 0; t < 32; ++t) EXPECT_EQ(out[t], 1000 + (t % 2 ? 1u : 15u)) << t;
+}
+
 TEST(ForwardProgress, LanesThatCallDifferentFunctionsWaitForEachOther) {
   Kernels k(kPairs);
   DeviceArray<uint32_t> data(32), out(64);

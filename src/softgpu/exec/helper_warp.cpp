@@ -239,6 +239,7 @@ std::span<const jit::RuntimeSymbol> warpHelpers() {
       {"sonde_cluster_leave", reinterpret_cast<void*>(&leaveCluster)},
       {"sonde_keep", reinterpret_cast<void*>(&keepAddress)},
       {"sonde_call_groups", reinterpret_cast<void*>(&callGroups)},
+      {"sonde_step_call", reinterpret_cast<void*>(&stepCall)},
       {"sonde_yield", reinterpret_cast<void*>(&yieldWarp)},
       {"sonde_check_time", reinterpret_cast<void*>(&lookAtTime)},
       {"sonde_mbarrier", reinterpret_cast<void*>(&mbarrier)},

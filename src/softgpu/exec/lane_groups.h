@@ -38,7 +38,8 @@ struct LaneGroup {
   struct alignas(64) Row {
     uint32_t words[kLanes];
   };
-  std::vector<Row> results;
+  std::vector<Row> results, ownArguments;
+  LaneSplit own;  // of a call beside which the lanes that did not make it go on
   Fiber fiber;
   FiberStack stack;
   ~LaneGroup() { releaseFiber(fiber); }
@@ -55,5 +56,19 @@ using IndirectTarget = WarpFunction (*)(WarpState* warp, uint64_t token, uint32_
 // The lanes of `active` call what their tokens name. Answers those that came back; `results` are rows of words.
 uint32_t callGroups(WarpState* warp, IndirectTarget target, const uint64_t* tokens, uint32_t active, void* arguments,
                     void* results, uint32_t resultWords);
+
+// A call that some lanes of a warp make while others are elsewhere in the function. Laid out for compiled code.
+struct CallJob {
+  WarpFunction function;  // null: through `target`
+  IndirectTarget target;
+  const uint64_t* tokens;
+  const void* arguments;
+  void* results;
+};
+// Begins the call for the lanes of `active` that have not begun it and goes on with the others', until each has ended
+// or yields. `live`: all lanes of the function at hand. Answers the lanes whose call has ended (low half) and those of
+// them that came back.
+uint64_t stepCall(WarpState* warp, const CallJob* job, uint32_t active, uint32_t live, uint32_t argumentWords,
+                  uint32_t resultWords);
 
 }  // namespace sonde::softgpu::exec

@@ -145,6 +145,30 @@ Value* FunctionCodegen::callDirect(Value* callee, Value* active, Value* args, Va
   return b.CreateCall(k_.warpFunctionType(), callee, {warp_, active, args, results});
 }
 
+// A call beside which other lanes go on: begins it, or goes on with it, until it ends or yields. The lanes whose call
+// has ended are mask_ afterwards; the others wait at the block. Answers those that came back.
+Value* FunctionCodegen::stepCall(Value* callee, Value* tokens, Value* args, uint32_t argWords, Value* results,
+                                 uint32_t resultWords) {
+  llvm::Type *i32 = b.getInt32Ty(), *ptr = b.getPtrTy();
+  Value* const null = llvm::ConstantPointerNull::get(b.getPtrTy());
+  Value* job = entryAlloca(llvm::ArrayType::get(ptr, 5), "call_job", 8);
+  Value* fields[] = {callee ? callee : null, tokens ? k_.llvmModule().getFunction("indirect_target") : null,
+                     tokens ? spill(tokens, 0) : null, args, results};
+  for (unsigned i = 0; i < std::size(fields); ++i) b.CreateStore(fields[i], b.CreateConstInBoundsGEP1_32(ptr, job, i));
+  Value* live = b.CreateLoad(i32, live_);
+  Value* both = b.CreateCall(k_.helper("sonde_step_call", b.getInt64Ty(), {ptr, ptr, i32, i32, i32, i32}),
+                             {warp_, job, mask_, live, b.getInt32(argWords), b.getInt32(resultWords)});
+  Value* ended = b.CreateTrunc(both, i32);
+  b.CreateStore(b.CreateAnd(mask_, b.CreateNot(ended)), pending_[block_]);
+  BasicBlock* go = BasicBlock::Create(b.getContext(), "call_ended", target_);
+  b.CreateCondBr(b.CreateICmpNE(ended, b.getInt32(0)), go,
+                 chainBlock_[std::min<size_t>(flow_.chainIndex(block_) + 1, flow_.chain.size())]);
+  b.SetInsertPoint(go);
+  mask_ = ended;
+  b.CreateStore(mask_, maskSlot_);
+  return b.CreateTrunc(b.CreateLShr(both, 32), i32);
+}
+
 void FunctionCodegen::emitCall(const Instruction& in) {
   markPosition(in);
   llvm::Type* word = FixedVectorType::get(b.getInt32Ty(), kWarpSize);
@@ -202,7 +226,12 @@ void FunctionCodegen::emitCall(const Instruction& in) {
   Value* active = effectMask();
   Value* back = nullptr;
   if (time_) b.CreateStore(b.CreateLoad(b.getInt32Ty(), time_), warpPointer(offsetof(WarpState, timeBudget)));
-  if (callee) {
+  const bool split = flow_.waitsForCall(block_) && &in == &function.body[flow_.blocks[block_].begin];
+  if (split) {
+    Value* direct = callee ? static_cast<Value*>(k_.declare(target.refId)) : nullptr;
+    back = stepCall(direct, callee ? nullptr : source(target, ScalarType::u64), args, argWords, results, resultWords);
+    active = mask_;
+  } else if (callee) {
     back = callDirect(k_.declare(target.refId), active, args, results);
   } else {
     // One call when the lanes agree; else one for each target, in turn, since they may wait for each other.

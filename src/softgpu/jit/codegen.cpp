@@ -161,6 +161,8 @@ KernelLayout layoutOf(const ptx::Module& module, uint32_t kernel) {
     return depth[fi] = deepest + localFrame(module.functions[fi]);
   };
   layout.localBytes = walk(kernel);
+  const std::set<uint32_t> taken = layout.indirectCalls ? addressTaken(module) : std::set<uint32_t>{};
+  layout.callees = calleeTraits(module, layout.functions, {taken.begin(), taken.end()});
   if (layout.indirectCalls) {
     uint32_t sum = 0;
     for (uint32_t fi : layout.functions) sum += localFrame(module.functions[fi]);

@@ -41,6 +41,8 @@ struct KernelLayout {
   bool waitsForChildren = false;  // calls cudaDeviceSynchronize
   uint32_t paramCopyBytes = 0;    // the parameters' address is taken
   bool usesGridSync = false;
+  bool lanesWait = false;  // lanes of a warp may wait in a call for others of it
+  CalleeTraits callees;
   bool clusterBarrier = false;  // barrier.cluster waits for lanes, which may leave one by one
 };
 KernelLayout layoutOf(const ptx::Module& module, uint32_t kernel);

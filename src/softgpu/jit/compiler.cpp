@@ -87,10 +87,12 @@ class Backend {
   Backend() {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
-    // Its time grows with the square of a kernel's size: minutes for those of Thrust and CUB.
+    // The first one's time grows with the square of a kernel's size: minutes for those of Thrust and CUB. The second
+    // moves arithmetic over the memory accesses behind it, so that all that they load is alive at once.
     auto& options = llvm::cl::getRegisteredOptions();
-    if (const auto found = options.find("disable-x86-domain-reassignment"); found != options.end())
-      found->second->addOccurrence(0, found->first(), "true");
+    for (const char* option : {"disable-x86-domain-reassignment", "disable-machine-sink"})
+      if (const auto found = options.find(option); found != options.end())
+        found->second->addOccurrence(0, found->first(), "true");
     triple_ = llvm::sys::getProcessTriple();
     cpu = llvm::sys::getHostCPUName().str();
     auto host = llvm::sys::getHostCPUFeatures();
@@ -194,7 +196,7 @@ uint64_t frameBytes(llvm::StringRef bytes) {
 }
 
 std::string metaOf(const CompiledKernel& k) {
-  std::string s = std::to_string(k.mayYield + 2 * k.spins + 4 * k.waitsForChildren) + " " +
+  std::string s = std::to_string(k.mayYield + 2 * k.spins + 4 * k.waitsForChildren + 8 * k.lanesWait) + " " +
                   std::to_string(k.recursive) + " " + std::to_string(k.paramCopyBytes) + " " +
                   std::to_string(k.staticSharedBytes) + " " + std::to_string(k.localBytes) + " " +
                   std::to_string(k.stackBytes) + "\n";
@@ -209,6 +211,7 @@ bool parseMeta(const std::string& text, CompiledKernel& k) {
   k.mayYield = yields & 1;
   k.spins = yields & 2;
   k.waitsForChildren = yields & 4;
+  k.lanesWait = yields & 8;
   k.recursive = recursive;
   return CounterPlan::parse(text.substr(static_cast<size_t>(used)), k.counters);
 }
@@ -298,6 +301,7 @@ CompileResult compileKernel(const CompileRequest& request, std::span<const Runti
     kernel->mayYield = codegen.layout.mayYield;
     kernel->spins = codegen.layout.spins;
     kernel->waitsForChildren = codegen.layout.waitsForChildren;
+    kernel->lanesWait = codegen.layout.lanesWait;
     kernel->paramCopyBytes = codegen.layout.paramCopyBytes;
     kernel->recursive = codegen.layout.recursive;
     kernel->staticSharedBytes = codegen.layout.staticSharedBytes;

@@ -29,6 +29,7 @@ struct CompiledKernel {
   bool mayYield = false;          // barriers or spin loops: several warps need stacks of their own
   bool spins = false;             // may wait for other blocks
   bool waitsForChildren = false;  // may wait for kernels that it launched
+  bool lanesWait = false;         // lanes of a warp may wait in a call for others: each warp needs a stack of its own
   uint32_t paramCopyBytes = 0;    // parameters that must lie in device memory
   bool recursive = false;         // needs room on the local stacks beyond localBytes
   uint32_t staticSharedBytes = 0, localBytes = 0;

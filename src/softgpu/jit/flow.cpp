@@ -33,13 +33,17 @@ bool isWarpSync(const Instruction& in) {
 
 }  // namespace
 
-Flow::Flow(const ptx::Function& function, bool isKernel) : function_(function), isKernel_(isKernel) {
+Flow::Flow(const ptx::Function& function, bool isKernel, const CalleeTraits& callees)
+    : function_(function), isKernel_(isKernel), callees_(callees) {
   syncAt_.assign(function.body.size(), false);
-  analyze();
-  if (!findWaitingSyncs()) return;
-  blocks.clear();
-  chain.clear();
-  analyze();
+  callAt_.assign(function.body.size(), false);
+  for (;;) {
+    analyze();
+    const bool syncs = findWaitingSyncs(), calls = findWaitingCalls();
+    if (!syncs && !calls) return;
+    blocks.clear();
+    chain.clear();
+  }
 }
 
 void Flow::analyze() {
@@ -53,6 +57,20 @@ void Flow::analyze() {
   liveness();
   findSpinLoops();
   solve();
+}
+
+// Calls that may wait while lanes are elsewhere: those may be what they wait for. Marks the instructions.
+bool Flow::findWaitingCalls() {
+  bool found = false;
+  for (const Block& b : blocks) {
+    if (!b.calls || !b.pending.any()) continue;
+    for (uint32_t k = b.begin; k < b.end; ++k) {
+      const Instruction& in = function_.body[k];
+      if (in.op == Opcode::call && in.guard.reg == ptx::kNoId && !callAt_[k] && callees_.callWaits(in))
+        callAt_[k] = found = true;
+    }
+  }
+  return found;
 }
 
 // Where lanes at a .sync instruction may have to wait for others: those that go
@@ -109,7 +127,7 @@ bool Flow::findWaitingSyncs() {
     }
     if (!waits) continue;
     for (uint32_t k = blocks[b].begin; k < blocks[b].end; ++k)
-      if (isWarpSync(function_.body[k])) syncAt_[k] = found = true;
+      if (isWarpSync(function_.body[k]) && !syncAt_[k]) syncAt_[k] = found = true;
   }
   return found;
 }
@@ -218,8 +236,13 @@ bool Flow::propagate() {
   }
   // Lanes held at a barrier go round the chain with whoever else waits.
   for (uint32_t b = 0; b < blocks.size(); ++b) {
-    if (!waitsForSpinning(b) && !waitsForMembers(b)) continue;
-    if (startsSync[b]) spinning.set(b);
+    const bool parts = waitsForMembers(b) || waitsForCall(b);
+    if (!waitsForSpinning(b) && !parts) continue;
+    if (parts) {
+      spinning.set(b);
+      // Some of the lanes there go on, and others stay.
+      if (blocks[b].pending.insert(b)) dirty_[b] = changed = true;
+    }
     pendable[b] = true;
     BitSet waiting = blocks[b].pending;
     waiting.set(b);
@@ -244,7 +267,7 @@ bool Flow::propagate() {
 bool Flow::waitsForSpinning(uint32_t block) const {
   if (!holdsBarrier[block]) return false;
   bool any = false;
-  blocks[block].pending.forEach([&](size_t h) { any |= spinHeader[h]; });
+  blocks[block].pending.forEach([&](size_t h) { any |= mayRotate(h); });
   return any;
 }
 
@@ -386,7 +409,7 @@ void Flow::addLiveElsewhere() {
       continue;
     }
     BitSet live = once;
-    if (round_.test(i)) {
+    if (round_.test(i) && !b.pending.test(i)) {
       live.remove(b.liveIn);
       live.merge(twice);
     }

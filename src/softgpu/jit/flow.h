@@ -104,13 +104,32 @@ struct ChainEntry {
   bool header = false;  // a look back at a loop's header
 };
 
+// What calls may do, by function of the module; empty: nothing.
+struct CalleeTraits {
+  std::vector<bool> observes;  // reads what others write, or lets time pass, itself or in a function that it calls
+  std::vector<bool> waits;     // does so in a loop
+  bool indirectObserves = false, indirectWaits = false;  // what a call through a pointer may reach
+
+  bool callObserves(const ptx::Instruction& call) const { return ask(call, observes, indirectObserves); }
+  bool callWaits(const ptx::Instruction& call) const { return ask(call, waits, indirectWaits); }
+
+ private:
+  static bool ask(const ptx::Instruction& call, const std::vector<bool>& direct, bool indirect) {
+    if (call.operands.empty() || call.operands[0].ref != ptx::Operand::Ref::function) return indirect;
+    return call.operands[0].refId < direct.size() && direct[call.operands[0].refId];
+  }
+};
+// Of these functions; `indirect`: those that calls through pointers may reach.
+CalleeTraits calleeTraits(const ptx::Module& module, const std::vector<uint32_t>& functions,
+                          const std::vector<uint32_t>& indirect);
+
 class Flow {
  public:
   static constexpr uint32_t kNever = 0xffffffffu;
 
   // Blocks are in execution order; block 0 is the entry. `linearWarps`: %tid.y
   // and %tid.z are the same for all lanes of a warp.
-  Flow(const ptx::Function& function, bool isKernel);
+  Flow(const ptx::Function& function, bool isKernel, const CalleeTraits& callees = {});
 
   std::vector<Block> blocks;
   std::vector<ChainEntry> chain;
@@ -120,7 +139,8 @@ class Flow {
   std::vector<bool> startsSync;    // block starts with a .sync instruction of the warp that may have to wait
   // Headers of loops that do not spin, while kernels have a time limit: the instructions of the loop; else 0.
   std::vector<uint32_t> timedInstructions;
-  bool mayYield = false;  // barriers or spin loops: warps need stacks of their own
+  std::vector<bool> startsCall;  // block starts with a call that may wait, on one way of several
+  bool mayYield = false;         // barriers or spin loops: warps need stacks of their own
 
   bool uniform(ptx::RegId reg) const { return !varying_[reg]; }
   bool carryUniform() const { return !varying_[function_.registers.size()]; }
@@ -137,6 +157,10 @@ class Flow {
   // Lanes that come to the .sync instruction at the block's start wait for the
   // members that are still elsewhere.
   bool waitsForMembers(uint32_t block) const { return startsSync[block] && blocks[block].pending.any(); }
+  // The call at the block's start is one that lanes elsewhere go on beside: they may be what it waits for.
+  bool waitsForCall(uint32_t block) const { return startsCall[block] && blocks[block].pending.any(); }
+  // Lanes that wait here go on by themselves: the warp goes round.
+  bool mayRotate(size_t block) const { return spinHeader[block] || waitsForCall(static_cast<uint32_t>(block)); }
   uint32_t chainIndex(uint32_t block) const { return ownIndex_[block]; }
   // A branch that all active lanes take may jump without looking at the chain.
   bool directJump(uint32_t from, uint32_t to) const;
@@ -146,6 +170,7 @@ class Flow {
  private:
   void analyze();
   bool findWaitingSyncs();
+  bool findWaitingCalls();
   void buildBlocks();
   void orderBlocks();
   void findSpinLoops();
@@ -160,12 +185,13 @@ class Flow {
 
   const ptx::Function& function_;
   bool isKernel_;
+  const CalleeTraits callees_;
   std::vector<bool> varying_;
   std::vector<uint32_t> ownIndex_;
   std::vector<bool> dirty_;  // while solving: blocks whose pending set has grown
   BitSet round_;             // while solving: headers each of which may wait while any other of them runs
   std::vector<std::vector<uint32_t>> indices_;  // chain indices of each block, ascending
-  std::vector<bool> syncAt_;                    // instructions that start a block, see startsSync
+  std::vector<bool> syncAt_, callAt_;           // instructions that start a block, see startsSync, startsCall
 };
 
 }  // namespace sonde::softgpu::jit

@@ -21,6 +21,10 @@ namespace {
 bool leavesFunction(Opcode op) { return op == Opcode::ret || op == Opcode::exit || op == Opcode::trap; }
 bool endsBlock(const Instruction& in) { return in.op == Opcode::bra || in.op == Opcode::brx || leavesFunction(in.op); }
 
+bool isBlockBarrier(const Instruction& in) {
+  return (in.op == Opcode::bar || in.op == Opcode::barrier) && !in.has(Mod::warp);
+}
+
 // Waiting for somebody: a read of memory that the program says may change.
 bool observesOthers(const Instruction& in) {
   switch (in.op) {
@@ -41,6 +45,45 @@ bool observesOthers(const Instruction& in) {
 
 }  // namespace
 
+CalleeTraits calleeTraits(const ptx::Module& module, const std::vector<uint32_t>& functions,
+                          const std::vector<uint32_t>& indirect) {
+  CalleeTraits t;
+  if (functions.size() < 2) return t;
+  t.observes.assign(module.functions.size(), false);
+  t.waits = t.observes;
+  std::vector<bool> loops = t.observes;
+  for (const uint32_t f : functions) {
+    const ptx::Function& function = module.functions[f];
+    for (size_t i = 0; i < function.body.size(); ++i) {
+      const Instruction& in = function.body[i];
+      if (observesOthers(in) || in.op == Opcode::nanosleep) t.observes[f] = true;
+      const auto back = [&](uint32_t label) { loops[f] = loops[f] || function.labels[label].instruction <= i; };
+      if (in.op == Opcode::bra) back(in.operands[0].index);
+      if (in.op == Opcode::brx)
+        for (uint32_t label : function.branchTargets[in.operands.back().refId].ids) back(label);
+    }
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    const auto learn = [&](std::vector<bool>& list, size_t f, bool value) {
+      if (value && !list[f]) list[f] = changed = true;
+    };
+    for (const uint32_t f : functions) {
+      for (const Instruction& in : module.functions[f].body)
+        if (in.op == Opcode::call) {
+          learn(t.observes, f, t.callObserves(in));
+          learn(t.waits, f, t.callWaits(in));
+        }
+      learn(t.waits, f, loops[f] && t.observes[f]);
+    }
+    for (const uint32_t f : indirect) {
+      if (t.observes[f] && !t.indirectObserves) t.indirectObserves = changed = true;
+      if (t.waits[f] && !t.indirectWaits) t.indirectWaits = changed = true;
+    }
+  }
+  return t;
+}
+
 void Flow::buildBlocks() {
   const auto& body = function_.body;
   const size_t n = body.size();
@@ -51,7 +94,11 @@ void Flow::buildBlocks() {
   for (size_t i = 0; i < n; ++i)
     if (endsBlock(body[i])) leader[i + 1] = true;
   for (size_t i = 0; i < n; ++i)
-    if (syncAt_[i]) leader[i] = true;
+    if (syncAt_[i] || callAt_[i]) leader[i] = true;
+  // Lanes at a block's start wait for others if it has a barrier: not where that would hold up a call.
+  if (std::find(callAt_.begin(), callAt_.end(), true) != callAt_.end())
+    for (size_t i = 0; i < n; ++i)
+      if (isBlockBarrier(body[i])) leader[i] = true;
 
   std::vector<uint32_t> blockOf(n + 1, 0);
   for (size_t i = 0; i < n; ++i) {
@@ -260,13 +307,17 @@ void Flow::findSpinLoops() {
     if (in.op == Opcode::bar || in.op == Opcode::barrier || in.op == Opcode::nanosleep) mayYield = true;
   holdsBarrier.assign(blocks.size(), false);
   startsSync.assign(blocks.size(), false);
+  startsCall.assign(blocks.size(), false);
   timedInstructions.assign(blocks.size(), 0);
   for (size_t i = 0; i < blocks.size(); ++i)
-    startsSync[i] = blocks[i].begin < blocks[i].end && syncAt_[blocks[i].begin];
+    if (blocks[i].begin < blocks[i].end) {
+      startsSync[i] = syncAt_[blocks[i].begin];
+      startsCall[i] = callAt_[blocks[i].begin];
+    }
   for (size_t i = 0; i < blocks.size(); ++i)
     for (uint32_t k = blocks[i].begin; k < blocks[i].end; ++k) {
       const Instruction& in = function_.body[k];
-      if ((in.op == Opcode::bar || in.op == Opcode::barrier) && !in.has(ptx::Mod::warp)) holdsBarrier[i] = true;
+      if (isBlockBarrier(in)) holdsBarrier[i] = true;
     }
   for (uint32_t i = 0; i < chain.size(); ++i) {
     if (!chain[i].header) continue;
@@ -279,6 +330,7 @@ void Flow::findSpinLoops() {
       }
     // What decides about leaving the loop, and does that read shared state?
     std::vector<bool> slice(function_.registers.size(), false);
+    std::vector<bool> cells(function_.variables.size(), false);  // parameters of calls, the same
     bool sleeps = false;
     for (uint32_t b = first; b <= last; ++b) {
       if (blocks[b].end == blocks[b].begin) continue;
@@ -292,14 +344,17 @@ void Flow::findSpinLoops() {
       for (uint32_t b = first; b <= last && !spins; ++b)
         for (uint32_t k = blocks[b].begin; k < blocks[b].end; ++k) {
           const Instruction& in = function_.body[k];
-          bool defines = in.op == Opcode::call;
+          bool defines = false;
           forEachDef(in, [&](ptx::RegId r) { defines |= slice[r]; });
+          for (const Operand& r : in.callReturns) defines |= r.ref == Operand::Ref::localVar && cells[r.refId];
           if (!defines) continue;
-          if (observesOthers(in)) {
+          if (observesOthers(in) || (in.op == Opcode::call && callees_.callObserves(in))) {
             spins = true;
             break;
           }
           if (in.op == Opcode::call) continue;
+          if (in.op == Opcode::ld && in.operands[1].ref == Operand::Ref::localVar && !cells[in.operands[1].refId])
+            cells[in.operands[1].refId] = changed = true;
           forEachUse(in, [&](ptx::RegId r) {
             if (!slice[r]) slice[r] = changed = true;
           });

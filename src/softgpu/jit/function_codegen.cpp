@@ -34,7 +34,7 @@ FunctionCodegen::FunctionCodegen(KernelCodegen& kernel, llvm::IRBuilder<>& build
       index_(functionIndex),
       target_(target),
       isKernel_(kernel.module.functions[functionIndex].isKernel),
-      flow_(kernel.module.functions[functionIndex], isKernel_) {
+      flow_(kernel.module.functions[functionIndex], isKernel_, kernel.layout.callees) {
   avx512 = kernel.features.avx512;
   canonicalNan = kernel.features.canonicalNan;
   everRead_.assign(function.registers.size(), false);
@@ -43,6 +43,7 @@ FunctionCodegen::FunctionCodegen(KernelCodegen& kernel, llvm::IRBuilder<>& build
     if (v.regId != ptx::kNoId) everRead_[v.regId] = true;
   k_.layout.mayYield |= flow_.mayYield;
   for (bool spins : flow_.spinHeader) k_.layout.spins |= spins;
+  for (uint32_t i = 0; i < flow_.blocks.size(); ++i) k_.layout.lanesWait |= flow_.waitsForCall(i);
 }
 
 void FunctionCodegen::unsupported(const Instruction& in, const std::string& why) const {
@@ -117,6 +118,10 @@ bool FunctionCodegen::watchesTime() const {
   return !isKernel_ && k_.layout.recursive;
 }
 
+void FunctionCodegen::branchLikely(Value* condition, BasicBlock* likely, BasicBlock* rare) {
+  b.CreateCondBr(condition, likely, rare, llvm::MDBuilder(b.getContext()).createBranchWeights(2000, 1));
+}
+
 // Loops are timed by their instructions; lanes that wait elsewhere are not concerned.
 void FunctionCodegen::spendTime(uint32_t instructions, const Instruction& in) {
   const auto cost = static_cast<uint32_t>(std::min<uint64_t>(instructions, exec::kTimeBudget));
@@ -124,8 +129,7 @@ void FunctionCodegen::spendTime(uint32_t instructions, const Instruction& in) {
   b.CreateStore(left, time_);
   BasicBlock* look = BasicBlock::Create(b.getContext(), "look_at_time", target_);
   BasicBlock* on = BasicBlock::Create(b.getContext(), "on_time", target_);
-  b.CreateCondBr(b.CreateICmpSGE(left, b.getInt32(0)), on, look,
-                 llvm::MDBuilder(b.getContext()).createBranchWeights(1 << 20, 1));
+  branchLikely(b.CreateICmpSGE(left, b.getInt32(0)), on, look);
   b.SetInsertPoint(look);
   markPosition(in);
   b.CreateCall(k_.helper("sonde_check_time", b.getVoidTy(), {b.getPtrTy()}), {warp_});
@@ -299,7 +303,7 @@ void FunctionCodegen::emitBlock(uint32_t index) {
   if (flow_.waitsForSpinning(index) && pending_[index]) {
     Value* spinning = b.getInt32(0);
     block.pending.forEach([&](size_t h) {
-      if (flow_.spinHeader[h] && pending_[h])
+      if (flow_.mayRotate(h) && h != index && pending_[h])
         spinning = b.CreateOr(spinning, b.CreateLoad(b.getInt32Ty(), pending_[h]));
     });
     BasicBlock* held = BasicBlock::Create(b.getContext(), "held", target_);
@@ -311,13 +315,15 @@ void FunctionCodegen::emitBlock(uint32_t index) {
     b.SetInsertPoint(together);
   }
   if (flow_.waitsForMembers(index)) holdForMembers(index);
+  const bool called = flow_.waitsForCall(index);
+  if (called) beginCall(index);
   if (block.convergent()) mask_ = b.CreateLoad(b.getInt32Ty(), live_, "mask");
   b.CreateStore(mask_, maskSlot_);
   if (flow_.timedInstructions[index]) spendTime(flow_.timedInstructions[index], function.body[block.begin]);
   if (counting()) countBlock(index);
 
   const Instruction* last = nullptr;
-  for (uint32_t i = block.begin; i < block.end; ++i) {
+  for (uint32_t i = block.begin + called; i < block.end; ++i) {
     const Instruction& in = function.body[i];
     current_ = &in;
     if (i + 1 == block.end && block.kind != BlockEnd::fallThrough) {
@@ -327,6 +333,16 @@ void FunctionCodegen::emitBlock(uint32_t index) {
     emitInstruction(in);
   }
   emitTerminator(index, last);
+}
+
+// The call at the block's start, ahead of what is counted: lanes come back to it until it has ended.
+void FunctionCodegen::beginCall(uint32_t index) {
+  const Instruction& in = function.body[flow_.blocks[index].begin];
+  current_ = &in;
+  b.CreateStore(mask_, maskSlot_);
+  lanes = flow_.sourcesUniform(in) ? 1 : kWarpSize;
+  emitCall(in);
+  afterCall();
 }
 
 // Lanes at a .sync instruction go on when all its members that have not left

@@ -82,7 +82,10 @@ class FunctionCodegen final : public EmitContext {
   llvm::BasicBlock* rotateBlock();
   void emitFinish();
   void holdForMembers(uint32_t index);
+  void beginCall(uint32_t index);
   bool watchesTime() const;
+  // A branch whose other way is rare and may be slow: registers are kept for this one.
+  void branchLikely(llvm::Value* condition, llvm::BasicBlock* likely, llvm::BasicBlock* rare);
   void spendTime(uint32_t instructions, const ptx::Instruction& in);
   void emitInstruction(const ptx::Instruction& in);
   void emitGuarded(const ptx::Instruction& in);
@@ -169,6 +172,9 @@ class FunctionCodegen final : public EmitContext {
   void emitBarrier(const ptx::Instruction& in);
   llvm::Value* permute(llvm::Value* lanes, llvm::Value* index);
   bool emitAtomic(const ptx::Instruction& in);
+  bool emitUniformAtomic(const ptx::Instruction& in, exec::AtomicOp op, const MemoryAccess& a);
+  llvm::Value* callAtomic(const MemoryAccess& a, exec::AtomicOp op, ptx::ScalarType t, llvm::Value* addresses,
+                          llvm::Value* x, llvm::Value* y, bool wanted, unsigned width);
   void emitAtomic128(const ptx::Instruction& in, exec::AtomicOp op);
   bool emitAddressOp(const ptx::Instruction& in);  // cvta, isspacep, mapa, getctarank, mov of addresses
   void emitClusterAddressOp(const ptx::Instruction& in);
@@ -205,6 +211,8 @@ class FunctionCodegen final : public EmitContext {
   llvm::Value* textureJob(const exec::TextureJob& job);
   // calls (call_codegen.cpp)
   void emitCall(const ptx::Instruction& in);
+  llvm::Value* stepCall(llvm::Value* callee, llvm::Value* tokens, llvm::Value* args, uint32_t argWords,
+                        llvm::Value* results, uint32_t resultWords);
   llvm::Value* callDirect(llvm::Value* callee, llvm::Value* lanes, llvm::Value* args, llvm::Value* results);
 
   // counting (counter_codegen.cpp)

@@ -88,7 +88,7 @@ void FunctionCodegen::emitChain() {
     syncing = syncing ? b.CreateOr(syncing, waiting) : waiting;
   }
   for (size_t h = 0; h < flow_.blocks.size(); ++h) {
-    if (!flow_.spinHeader[h] || !flow_.pendable[h]) continue;
+    if (!flow_.mayRotate(h) || !flow_.pendable[h]) continue;
     Value* lanes = b.CreateLoad(b.getInt32Ty(), pending_[h]);
     spinning = spinning ? b.CreateOr(spinning, lanes) : lanes;
   }

@@ -78,7 +78,7 @@ std::vector<Value*> FunctionCodegen::loadUniform(const MemoryAccess& a, llvm::Ty
   BasicBlock* fast = BasicBlock::Create(c, "ld_fast", target_);
   BasicBlock* slow = BasicBlock::Create(c, "ld_slow", target_);
   BasicBlock* done = BasicBlock::Create(c, "ld_done", target_);
-  b.CreateCondBr(scalarInRange(a, a.address, a.bytes * a.count), fast, slow);
+  branchLikely(scalarInRange(a, a.address, a.bytes * a.count), fast, slow);
   std::vector<Value*> viaFast, viaSlow, result;
   b.SetInsertPoint(fast);
   viaFast = loadElements(a, element, scalarPointer(a, a.address));
@@ -130,7 +130,7 @@ std::vector<Value*> FunctionCodegen::loadVarying(const MemoryAccess& a, llvm::Ty
     Halves h = findHalves(a, active, true);
     const bool needFull = !avx512 || a.count > 1;
     if (needFull) h.found = b.CreateAnd(h.found, b.CreateICmpEQ(active, b.getInt32(~0u)));
-    b.CreateCondBr(h.found, halves, other);
+    branchLikely(h.found, halves, other);
     b.SetInsertPoint(halves);
     countHalves(a, h);
     Value* low = scalarPointer(a, h.low);
@@ -153,7 +153,7 @@ std::vector<Value*> FunctionCodegen::loadVarying(const MemoryAccess& a, llvm::Ty
       // A masked load costs several times a plain one.
       BasicBlock* plain = BasicBlock::Create(c, "ld_plain", target_);
       BasicBlock* masked = BasicBlock::Create(c, "ld_masked", target_);
-      b.CreateCondBr(b.CreateICmpEQ(active, b.getInt32(~0u)), plain, masked);
+      branchLikely(b.CreateICmpEQ(active, b.getInt32(~0u)), plain, masked);
       b.SetInsertPoint(plain);
       ways.push_back({plain,
                       {concat(b.CreateAlignedLoad(half, low, llvm::Align(a.bytes)),
@@ -192,7 +192,7 @@ std::vector<Value*> FunctionCodegen::loadVarying(const MemoryAccess& a, llvm::Ty
   if (avx512 && a.space == Space::local && (a.bytes == 4 || a.bytes == 8)) {
     BasicBlock* gather = BasicBlock::Create(c, "ld_gather", target_);
     BasicBlock* slow = BasicBlock::Create(c, "ld_slow", target_);
-    b.CreateCondBr(lanesInRange(a, active), gather, slow);
+    branchLikely(lanesInRange(a, active), gather, slow);
     b.SetInsertPoint(gather);
     Value* pointers = lanePointers(a);
     std::vector<Value*> values;

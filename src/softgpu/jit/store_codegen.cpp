@@ -31,7 +31,7 @@ void FunctionCodegen::storeUniform(const MemoryAccess& a, const std::vector<Valu
     }
     scalars.push_back(v);
   }
-  b.CreateCondBr(scalarInRange(a, a.address, a.bytes * a.count), fast, slow);
+  branchLikely(scalarInRange(a, a.address, a.bytes * a.count), fast, slow);
   b.SetInsertPoint(fast);
   Value* p = scalarPointer(a, a.address);
   if (a.whole) {
@@ -76,7 +76,7 @@ void FunctionCodegen::storeVarying(const MemoryAccess& a, const std::vector<Valu
     Halves h = findHalves(a, active, false);
     Value* full = b.CreateICmpEQ(active, b.getInt32(~0u));
     if (!avx512 || a.count > 1) h.found = b.CreateAnd(h.found, full);
-    b.CreateCondBr(h.found, halves, other);
+    branchLikely(h.found, halves, other);
     b.SetInsertPoint(halves);
     countHalves(a, h);
     Value* low = scalarPointer(a, h.low);
@@ -105,7 +105,7 @@ void FunctionCodegen::storeVarying(const MemoryAccess& a, const std::vector<Valu
       BasicBlock* masked = avx512 ? BasicBlock::Create(c, "st_masked", target_) : nullptr;
       // A masked store costs several times a plain one.
       if (masked)
-        b.CreateCondBr(full, plain, masked);
+        branchLikely(full, plain, masked);
       else
         b.CreateBr(plain);
       b.SetInsertPoint(plain);
@@ -130,7 +130,7 @@ void FunctionCodegen::storeVarying(const MemoryAccess& a, const std::vector<Valu
   if (avx512 && a.space == Space::local && (a.bytes == 4 || a.bytes == 8)) {
     BasicBlock* scatter = BasicBlock::Create(c, "st_scatter", target_);
     BasicBlock* slow = BasicBlock::Create(c, "st_slow", target_);
-    b.CreateCondBr(lanesInRange(a, active), scatter, slow);
+    branchLikely(lanesInRange(a, active), scatter, slow);
     b.SetInsertPoint(scatter);
     Value* pointers = lanePointers(a);
     for (unsigned i = 0; i < a.count; ++i) {
