@@ -26,20 +26,21 @@
 
 /* ------------------------------------------- fast single-precision forms -- */
 
-#define SONDE_APPROX(name, instruction)                                \
-  SONDE_DEVICE float name(float x) {                                   \
-    float result;                                                      \
-    __asm__(instruction " %0, %1;" : "=f"(result) : "f"(x));           \
-    return result;                                                     \
-  }
-SONDE_APPROX(__sinf, "sin.approx.ftz.f32")
-SONDE_APPROX(__cosf, "cos.approx.ftz.f32")
-SONDE_APPROX(sonde_ex2_approx, "ex2.approx.ftz.f32")
-SONDE_APPROX(__log2f, "lg2.approx.ftz.f32")
-SONDE_APPROX(sonde_rsqrt_approx, "rsqrt.approx.f32")
-SONDE_APPROX(__frcp_approx, "rcp.approx.ftz.f32")
+/* Built-in functions where clang has them: unlike assembly, they do not keep the compiler from joining the loads around. */
+#define SONDE_APPROX(name, builtin)                                    \
+  SONDE_DEVICE float name(float x) { return builtin(x); }
+SONDE_APPROX(__sinf, __nvvm_sin_approx_ftz_f)
+SONDE_APPROX(__cosf, __nvvm_cos_approx_ftz_f)
+SONDE_APPROX(sonde_ex2_approx, __nvvm_ex2_approx_ftz_f)
+SONDE_APPROX(__log2f, __nvvm_lg2_approx_ftz_f)
+SONDE_APPROX(sonde_rsqrt_approx, __nvvm_rsqrt_approx_f)
+SONDE_APPROX(__frcp_approx, __nvvm_rcp_approx_ftz_f)
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 750
-SONDE_APPROX(__tanhf, "tanh.approx.f32")
+SONDE_DEVICE float __tanhf(float x) {
+  float result;
+  __asm__("tanh.approx.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
 #endif
 #undef SONDE_APPROX
 SONDE_DEVICE float __expf(float x) { return sonde_ex2_approx(x * 1.44269504f); }
@@ -48,21 +49,13 @@ SONDE_DEVICE float __exp2f(float x) { return sonde_ex2_approx(x); }
 SONDE_DEVICE float __logf(float x) { return __log2f(x) * 0.693147181f; }
 SONDE_DEVICE float __log10f(float x) { return __log2f(x) * 0.301029996f; }
 SONDE_DEVICE float __powf(float x, float y) { return sonde_ex2_approx(y * __log2f(x)); }
-SONDE_DEVICE float __fdividef(float x, float y) {
-  float result;
-  __asm__("div.approx.f32 %0, %1, %2;" : "=f"(result) : "f"(x), "f"(y));
-  return result;
-}
+SONDE_DEVICE float __fdividef(float x, float y) { return __nvvm_div_approx_f(x, y); }
 SONDE_DEVICE float __tanf(float x) { return __fdividef(__sinf(x), __cosf(x)); }
 SONDE_DEVICE void __sincosf(float x, float *s, float *c) {
   *s = __sinf(x);
   *c = __cosf(x);
 }
-SONDE_DEVICE float __saturatef(float x) {
-  float result;
-  __asm__("cvt.sat.f32.f32 %0, %1;" : "=f"(result) : "f"(x));
-  return result;
-}
+SONDE_DEVICE float __saturatef(float x) { return __nvvm_saturate_f(x); }
 
 /* ------------------------------------------------------ transcendentals -- */
 
