@@ -99,6 +99,27 @@ TEST_F(Run, ANameThatIsNoProgramInPath) {
   EXPECT_EQ(sonde({"run", "text"}).status, 126);
 }
 
+// As on a full disk: the file of records may not grow, but what was lost is counted in it.
+TEST_F(Run, RecordsThatCannotBeWrittenAreCounted) {
+  const Outcome o = sonde::test::runProgram(
+      {"/bin/sh", "-c", "trap '' XFSZ; ulimit -f 16; exec \"$0\" run --buffer-kb 64 \"$1\" many 3000", SONDE, kApp},
+      environment_);
+  EXPECT_EQ(o.status, 0) << o.err;
+  EXPECT_THAT(o.err, HasSubstr("records are lost: cannot write the spool: File too large"));
+  EXPECT_THAT(o.err, HasSubstr(" RECORDS WERE LOST in process "));
+  EXPECT_EQ(o.out.find(", 0 lost"), std::string::npos) << o.out;
+  EXPECT_EQ(o.err.find("did not end in order"), std::string::npos) << o.err;
+  EXPECT_EQ(o.err.find("damaged"), std::string::npos) << o.err;
+}
+
+TEST_F(Run, AFolderForRecordsThatIsNotThere) {
+  environment_["TMPDIR"] = file("nowhere");
+  const Outcome o = sonde({"run", kApp});
+  EXPECT_EQ(o.status, 125);
+  EXPECT_THAT(o.err, HasSubstr("cannot create a folder for the records in " + file("nowhere") +
+                               ": No such file or directory; set TMPDIR to another place"));
+}
+
 TEST_F(Run, WhyAFileCannotBeRun) {
   namespace fs = std::filesystem;
   const auto make = [&](const std::string& name, std::string_view content) {

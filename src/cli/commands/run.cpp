@@ -31,9 +31,12 @@ namespace fs = std::filesystem;
 // Removed with what is in it when the command ends.
 class TemporaryFolder {
  public:
+  static std::string base() {
+    const char* named = std::getenv("TMPDIR");
+    return named != nullptr && named[0] != 0 ? named : "/tmp";
+  }
   TemporaryFolder() {
-    const char* base = std::getenv("TMPDIR");
-    path_ = fmt::format("{}/sonde-XXXXXX", base != nullptr && base[0] != 0 ? base : "/tmp");
+    path_ = base() + "/sonde-XXXXXX";
     if (::mkdtemp(path_.data()) == nullptr) path_.clear();
   }
   ~TemporaryFolder() { remove(); }
@@ -348,8 +351,9 @@ int runCommand(RunSettings& s, Console& console) {
   for (uint32_t pass = 0, needed = 1; pass < needed; pass++) {
     TemporaryFolder folder;
     if (folder.path().empty()) {
-      error =
-          fmt::format("cannot create a folder for the records: {} (TMPDIR names another place)", std::strerror(errno));
+      const int why = errno;
+      error = fmt::format("cannot create a folder for the records in {}: {}; set TMPDIR to another place",
+                          TemporaryFolder::base(), std::strerror(why));
       return fail();
     }
     Plan plan;

@@ -97,7 +97,14 @@ bool Writer::block(BlockType type, const void* payload, size_t size) {
   append(scratch_, &header, sizeof header);
   append(scratch_, payload, size);
   scratch_.resize(sizeof header + padded(size));
+  const off_t end = ::lseek(fd_, 0, SEEK_END);
   if (!writeAll(fd_, scratch_.data(), scratch_.size())) {
+    // Half a block helps nobody, and without it a full disk still takes the small block that says what was lost.
+    const int why = errno;
+    if (end >= 0 && ::ftruncate(fd_, end) != 0) {
+      // The reader skips what is damaged.
+    }
+    errno = why;
     failed_.fetch_add(1, std::memory_order_relaxed);
     return false;
   }
