@@ -57,7 +57,9 @@ drop_moved_build() {
 configure_and_build() {
   local preset=$1; shift
   local dir=build/$preset
-  { mkdir -p build && [ -w build ]; } 2>/dev/null || die "cannot write to $PWD/build: it must be yours (whose is it? 'ls -ld build')"
+  local problem
+  problem=$({ mkdir -p build && : >build/.writable && rm build/.writable; } 2>&1) ||
+    { full_disk_hint; die "cannot write to $PWD/build (${problem##*: }): it must be yours and writable; a clone elsewhere does as well"; }
   [ ! -d "$dir" ] || [ -w "$dir" ] || die "cannot write to $PWD/$dir: it must be yours (built as root before? then 'sudo ./run clean')"
   check_cmake
   drop_moved_build "$dir"
