@@ -135,23 +135,29 @@ void Cta::start(uint64_t index, uint64_t* counters, uint32_t sm) {
   liveWarps = warps;
   dead = false;
   active = true;
+  // The same for all warps; divisions are what a block of an empty kernel would cost most.
+  const uint32_t c[3] = {x, y, z};
+  uint32_t clusterOf[3], inCluster[3];
+  const uint32_t* size = states[0].clusterNctaid;
+  for (int i = 0; i < 3; ++i) {
+    clusterOf[i] = size[i] == 1 ? c[i] : c[i] / size[i];
+    inCluster[i] = c[i] - clusterOf[i] * size[i];
+  }
+  const uint32_t rank = inCluster[0] + size[0] * (inCluster[1] + size[1] * inCluster[2]);
+  // Blocks take the places of an SM in turn, and with them its local memory.
+  const uint64_t place =
+      grid->caches ? sm * uint64_t{grid->residentBlocks} + index / grid->smsUsed() % grid->residentBlocks : 0;
   for (uint32_t w = 0; w < warps; ++w) {
     WarpState& s = states[w];
-    s.ctaid[0] = x;
-    s.ctaid[1] = y;
-    s.ctaid[2] = z;
-    const uint32_t c[3] = {x, y, z};
     for (int i = 0; i < 3; ++i) {
-      s.clusterid[i] = c[i] / s.clusterNctaid[i];
-      s.clusterCtaid[i] = c[i] % s.clusterNctaid[i];
+      s.ctaid[i] = c[i];
+      s.clusterid[i] = clusterOf[i];
+      s.clusterCtaid[i] = inCluster[i];
     }
-    s.clusterRank =
-        s.clusterCtaid[0] + s.clusterNctaid[0] * (s.clusterCtaid[1] + s.clusterNctaid[1] * s.clusterCtaid[2]);
+    s.clusterRank = rank;
     s.smid = sm;
     s.counters = counters;
     s.cacheLog = grid->caches ? &cacheLog : nullptr;
-    // Blocks take the places of an SM in turn, and with them its local memory.
-    const uint64_t place = sm * uint64_t{grid->residentBlocks} + index / grid->smsUsed() % grid->residentBlocks;
     s.localLine = kLocalLines | ((place * warps + w) * (grid->localStride / 4) & (kLocalLines - 1));
     s.localTop = 0;
     s.timeBudget = kTimeBudget;
