@@ -257,6 +257,142 @@ TEST_F(GraphTest, UpdatesSayWhatDoesNotFit) {
   EXPECT_EQ(info.result, CU_GRAPH_EXEC_UPDATE_ERROR);
 }
 
+// Programmatic edges order like any; what they are is kept.
+TEST_F(GraphTest, EdgesKeepWhatTheyAre) {
+  uint64_t values[2];
+  auto kernel = [&](CUdeviceptr to, unsigned value, void** args) {
+    CUgraphNodeParams p{};
+    p.type = CU_GRAPH_NODE_TYPE_KERNEL;
+    args[0] = &values[0];
+    args[1] = &values[1];
+    values[0] = to;
+    values[1] = value;
+    p.kernel.func = store_;
+    p.kernel.gridDimX = p.kernel.gridDimY = p.kernel.gridDimZ = 1;
+    p.kernel.blockDimX = p.kernel.blockDimY = p.kernel.blockDimZ = 1;
+    p.kernel.kernelParams = args;
+    return p;
+  };
+  CUgraph g;
+  CUgraphNode a, b, c, empty;
+  OK(cuGraphCreate(&g, 0));
+  void* args[2];
+  CUgraphNodeParams p = kernel(p_, 1, args);
+  OK(cuGraphAddNode(&a, g, nullptr, nullptr, 0, &p));
+  CUgraphEdgeData edge{};
+  edge.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+  p = kernel(p_, 2, args);
+  FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphAddNode(&b, g, &a, &edge, 1, &p));  // not from the default port
+  edge.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
+  OK(cuGraphAddNode(&b, g, &a, &edge, 1, &p));
+  OK(cuGraphAddEmptyNode(&empty, g, &b, 1));
+  p = kernel(p_ + 4, 3, args);
+  OK(cuGraphAddNode(&c, g, nullptr, nullptr, 0, &p));
+  FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphAddDependencies(g, &empty, &c, &edge, 1));  // from a kernel to a kernel
+  edge.from_port = CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER;
+  OK(cuGraphAddDependencies(g, &b, &c, &edge, 1));
+  size_t n = 8;
+  CUgraphNode from[8], to[8];
+  CUgraphEdgeData data[8];
+  OK(cuGraphGetEdges(g, from, to, data, &n));
+  ASSERT_EQ(n, 3u);
+  int ports = 0;
+  for (size_t i = 0; i < n; ++i) {
+    EXPECT_EQ(data[i].type, to[i] == empty ? 0 : 1);
+    ports += data[i].from_port * (to[i] == c ? 10 : 1);
+  }
+  EXPECT_EQ(ports, 21);
+  n = 8;
+  FAILS(CUDA_ERROR_LOSSY_QUERY, cuGraphGetEdges(g, from, to, nullptr, &n));
+  n = 8;
+  FAILS(CUDA_ERROR_LOSSY_QUERY, cuGraphNodeGetDependencies(c, from, nullptr, &n));
+  n = 8;
+  OK(cuGraphNodeGetDependentNodes(b, to, data, &n));
+  ASSERT_EQ(n, 2u);
+  EXPECT_EQ(data[to[0] == c ? 0 : 1].from_port, CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER);
+  CUgraph clone;
+  OK(cuGraphClone(&clone, g));
+  n = 8;
+  FAILS(CUDA_ERROR_LOSSY_QUERY, cuGraphGetEdges(clone, from, to, nullptr, &n));
+  CUgraphExec exec;
+  OK(cuGraphInstantiate(&exec, clone, 0));
+  OK(cuGraphLaunch(exec, s_));
+  OK(cuStreamSynchronize(s_));
+  EXPECT_EQ(at(0), 2u);
+  EXPECT_EQ(at(1), 3u);
+  CUgraphEdgeData plain{};
+  FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphRemoveDependencies(g, &b, &c, &plain, 1));  // there is no such edge
+  OK(cuGraphRemoveDependencies(g, &b, &c, &edge, 1));
+  n = 8;
+  OK(cuGraphNodeGetDependencies(c, from, nullptr, &n));
+  EXPECT_EQ(n, 0u);
+}
+
+TEST_F(GraphTest, KernelNodesKeepTheirHints) {
+  CUgraph g;
+  OK(cuStreamBeginCapture(s_, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  OK(store(p_, 1, s_));
+  OK(cuStreamEndCapture(s_, &g));
+  CUgraphNode node;
+  size_t n = 1;
+  OK(cuGraphGetNodes(g, &node, &n));
+  CUkernelNodeAttrValue value{}, back{};
+  value.sharedMemCarveout = 25;
+  OK(cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, &value));
+  OK(cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, &back));
+  EXPECT_EQ(back.sharedMemCarveout, 25u);
+  value.sharedMemCarveout = 101;
+  FAILS(CUDA_ERROR_INVALID_VALUE,
+        cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, &value));
+  value.memSyncDomain = CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE;
+  OK(cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, &value));
+  OK(cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, &back));
+  EXPECT_EQ(back.memSyncDomain, CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE);
+  OK(cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, &back));
+  EXPECT_EQ(back.memSyncDomainMap.remote, 1);
+  value.clusterSchedulingPolicyPreference = CU_CLUSTER_SCHEDULING_POLICY_SPREAD;
+  OK(cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, &value));
+  OK(cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, &back));
+  EXPECT_EQ(back.clusterSchedulingPolicyPreference, CU_CLUSTER_SCHEDULING_POLICY_SPREAD);
+  FAILS(CUDA_ERROR_INVALID_VALUE,
+        cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &back));
+}
+
+// Events that a launch itself records.
+TEST_F(GraphTest, LaunchesRecordEvents) {
+  CUevent timed, plain, other;
+  OK(cuEventCreate(&timed, 0));
+  OK(cuEventCreate(&plain, CU_EVENT_DISABLE_TIMING));
+  OK(cuEventCreate(&other, CU_EVENT_DISABLE_TIMING));
+  CUlaunchAttribute attributes[2]{};
+  attributes[0].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT;
+  attributes[0].value.programmaticEvent.event = timed;
+  attributes[1].id = CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT;
+  attributes[1].value.launchCompletionEvent.event = other;
+  CUlaunchConfig config{};
+  config.gridDimX = config.gridDimY = config.gridDimZ = 1;
+  config.blockDimX = config.blockDimY = config.blockDimZ = 1;
+  config.hStream = s_;
+  config.attrs = attributes;
+  config.numAttrs = 2;
+  CUdeviceptr to = p_;
+  unsigned value = 7;
+  void* args[] = {&to, &value};
+  FAILS(CUDA_ERROR_INVALID_VALUE, cuLaunchKernelEx(&config, store_, args, nullptr));  // it must not take times
+  OK(cuStreamSynchronize(s_));
+  EXPECT_EQ(at(0), 0u);  // nothing was launched
+  attributes[0].value.programmaticEvent.event = plain;
+  Gate gate;
+  OK(gate.hold(s_));
+  OK(cuLaunchKernelEx(&config, store_, args, nullptr));
+  EXPECT_EQ(nameOf(cuEventQuery(plain)), "CUDA_ERROR_NOT_READY");
+  EXPECT_EQ(nameOf(cuEventQuery(other)), "CUDA_ERROR_NOT_READY");
+  gate.open();
+  OK(cuEventSynchronize(plain));
+  OK(cuEventSynchronize(other));
+  EXPECT_EQ(at(0), 7u);
+}
+
 TEST_F(GraphTest, CaptureOverTwoStreams) {
   CUstream t;
   OK(cuStreamCreate(&t, CU_STREAM_NON_BLOCKING));

@@ -47,7 +47,9 @@ class Tool:
             stubs = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(path))), "lib64", "stubs")
             self.command = [path, "-cudart", "shared", "-arch=compute_" + args.arch, "--extended-lambda",
                             "-Wno-deprecated-gpu-targets", "-w"]
-            self.linkPaths = ["-L" + stubs, "-L" + args.lib]
+            # A program is linked with the runtime of its compiler's release, whose structures it has.
+            own = os.path.dirname(stubs)
+            self.linkPaths = ["-L" + stubs] + (["-L" + own] if args.nvcc else []) + ["-L" + args.lib]
         elif compiler == "sondecc":
             self.command = [sys.executable, os.path.join(root, "tools", "sondecc"), "-arch=sm_" + args.arch, "-w"]
             # Header libraries that programs expect of a toolkit, where there is one.

@@ -113,8 +113,6 @@ void waitOn(Stream& stream, Event& event, uint32_t correlation) {
   submit(stream, command);
 }
 
-namespace {
-
 CUresult recordEvent(CUevent hEvent, CUstream hStream, unsigned flags) {
   Ref<Stream> stream;
   if (const CUresult e = resolveStream(hStream, stream)) return e;
@@ -125,8 +123,6 @@ CUresult recordEvent(CUevent hEvent, CUstream hStream, unsigned flags) {
   if (Capture* capture = stream->capture.load()) return captureEventRecord(*capture, *stream, *event, flags);
   return recordOn(*stream, *event, 0);
 }
-
-}  // namespace
 
 DRIVER_API(cuEventRecord)(CUevent hEvent, CUstream hStream) { return recordEvent(hEvent, hStream, 0); }
 DRIVER_API(cuEventRecordWithFlags)(CUevent hEvent, CUstream hStream, unsigned int flags) {

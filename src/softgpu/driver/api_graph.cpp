@@ -2,6 +2,7 @@
 //
 // Graphs and their nodes.
 #include <algorithm>
+#include <cstring>
 
 #include "platform/tools_api.h"
 #include "softgpu/driver/copy.h"
@@ -122,7 +123,21 @@ CUresult movedChildWork(CUgraph handle, CUgraph parent, NodeWork& work) {
   return CUDA_SUCCESS;
 }
 
-CUresult addNode(CUgraphNode* out, CUgraph hGraph, const CUgraphNode* dependencies, size_t count, NodeWork work) {
+bool ordinary(const CUgraphEdgeData& edge) { return edge.type == 0 && edge.from_port == 0 && edge.to_port == 0; }
+
+CUresult checkEdge(const CUgraphEdgeData& edge, CUgraphNodeType from, CUgraphNodeType to) {
+  constexpr unsigned char none[sizeof edge.reserved] = {};
+  if (std::memcmp(edge.reserved, none, sizeof none) != 0 || edge.to_port != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (ordinary(edge)) return CUDA_SUCCESS;
+  const bool ports = edge.from_port == CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC ||
+                     edge.from_port == CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER;
+  const bool kernels = from == CU_GRAPH_NODE_TYPE_KERNEL && to == CU_GRAPH_NODE_TYPE_KERNEL;
+  return edge.type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC && ports && kernels ? CUDA_SUCCESS
+                                                                                : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult addNode(CUgraphNode* out, CUgraph hGraph, const CUgraphNode* dependencies, size_t count, NodeWork work,
+                 const CUgraphEdgeData* edges) {
   Ref<Graph> graph;
   if (const CUresult e = findGraph(hGraph, graph)) return e;
   if (!out || (count && !dependencies)) return CUDA_ERROR_INVALID_VALUE;
@@ -134,12 +149,16 @@ CUresult addNode(CUgraphNode* out, CUgraph hGraph, const CUgraphNode* dependenci
       Ref<GraphNode> d = HandleTable::find<GraphNode>(dependencies[i]);
       if (!d || d->graph != graph.get()) return CUDA_ERROR_INVALID_VALUE;
       if (std::find(before.begin(), before.end(), d.get()) != before.end()) return CUDA_ERROR_INVALID_VALUE;
+      if (edges)
+        if (const CUresult e = checkEdge(edges[i], d->work.type, work.type)) return e;
       before.push_back(d.get());
     }
     if (const CUresult e = claimMemory(*graph, work)) return e;
     node = graph->add(std::move(work), before);
     if (!node) return CUDA_ERROR_OUT_OF_MEMORY;
     if (node->work.child) node->work.child->ownedByNode = true;
+    for (size_t i = 0; edges && i < count; i++)
+      if (!ordinary(edges[i])) node->edges[before[i]] = edges[i];
   }
   reportGraph(SONDE_RESOURCE_GRAPH_NODE_CREATED, graph.get(), node.get(), nullptr);
   *out = static_cast<CUgraphNode>(node->handle());
@@ -270,6 +289,11 @@ DRIVER_API(cuGraphKernelNodeGetAttribute)(CUgraphNode hNode, CUkernelNodeAttrID 
       value_out->clusterSchedulingPolicyPreference =
           static_cast<CUclusterSchedulingPolicy>(std::max(0, s.clusterPolicy));
       return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+      value_out->sharedMemCarveout = static_cast<unsigned>(s.carveout);
+      return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN: value_out->memSyncDomain = s.memSyncDomain; return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP: value_out->memSyncDomainMap = s.memSyncDomainMap; return CUDA_SUCCESS;
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
@@ -296,6 +320,16 @@ DRIVER_API(cuGraphKernelNodeSetAttribute)
       if (!knownClusterPolicy(value->clusterSchedulingPolicyPreference)) return CUDA_ERROR_INVALID_VALUE;
       s.clusterPolicy = value->clusterSchedulingPolicyPreference;
       return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+      if (static_cast<int>(value->sharedMemCarveout) < -1 || static_cast<int>(value->sharedMemCarveout) > 100)
+        return CUDA_ERROR_INVALID_VALUE;
+      s.carveout = static_cast<int32_t>(value->sharedMemCarveout);
+      return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+      if (value->memSyncDomain > CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE) return CUDA_ERROR_INVALID_VALUE;
+      s.memSyncDomain = value->memSyncDomain;
+      return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP: s.memSyncDomainMap = value->memSyncDomainMap; return CUDA_SUCCESS;
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }

@@ -65,8 +65,6 @@ DRIVER_API(cuGraphAddNode_v2)
 (CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, const CUgraphEdgeData* dependencyData,
  size_t numDependencies, CUgraphNodeParams* nodeParams) {
   if (!nodeParams) return CUDA_ERROR_INVALID_VALUE;
-  for (size_t i = 0; dependencyData && i < numDependencies; i++)
-    if (dependencyData[i].type) return CUDA_ERROR_NOT_SUPPORTED;
   NodeWork work;
   switch (static_cast<int>(nodeParams->type)) {  // those with outputs
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
@@ -93,7 +91,7 @@ DRIVER_API(cuGraphAddNode_v2)
     default:
       if (const CUresult e = toWork(*nodeParams, work)) return e;
   }
-  return addNode(phGraphNode, hGraph, dependencies, numDependencies, std::move(work));
+  return addNode(phGraphNode, hGraph, dependencies, numDependencies, std::move(work), dependencyData);
 }
 
 DRIVER_API(cuGraphAddNode)

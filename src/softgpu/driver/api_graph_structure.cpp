@@ -2,6 +2,7 @@
 //
 // What a graph is made of: nodes, edges, and the objects it keeps alive.
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 
 #include "platform/tools_api.h"
@@ -29,6 +30,10 @@ CUresult listOut(const List& list, CUgraphNode* out, size_t* count, Get&& get) {
 
 CUgraphNode handleOf(const Ref<GraphNode>& n) { return static_cast<CUgraphNode>(n->handle()); }
 CUgraphNode rawHandleOf(GraphNode* n) { return static_cast<CUgraphNode>(n->handle()); }
+CUgraphEdgeData edgeBetween(const GraphNode* from, const GraphNode* to) {
+  const auto edge = to->edges.find(from);
+  return edge == to->edges.end() ? CUgraphEdgeData{} : edge->second;
+}
 
 }  // namespace
 
@@ -84,10 +89,13 @@ DRIVER_API(cuGraphGetEdges_v2)
     return CUDA_SUCCESS;
   }
   const size_t n = std::min(*numEdges, edges.size());
+  // Without room for what they are, edges that are not ordinary would look as if they were.
+  for (size_t i = 0; !edgeData && i < n; i++)
+    if (edges[i].second->edges.count(edges[i].first)) return CUDA_ERROR_LOSSY_QUERY;
   for (size_t i = 0; i < *numEdges; i++) {
     from[i] = i < n ? rawHandleOf(edges[i].first) : nullptr;
     to[i] = i < n ? rawHandleOf(edges[i].second) : nullptr;
-    if (edgeData) edgeData[i] = {};
+    if (edgeData) edgeData[i] = i < n ? edgeBetween(edges[i].first, edges[i].second) : CUgraphEdgeData{};
   }
   *numEdges = n;
   return CUDA_SUCCESS;
@@ -102,9 +110,16 @@ CUresult neighbours(CUgraphNode hNode, bool before, CUgraphNode* out, CUgraphEdg
   Ref<GraphNode> node;
   if (const CUresult e = findNode(hNode, node)) return e;
   std::lock_guard lock(graphLock());
-  const CUresult result = listOut(before ? node->dependencies : node->dependents, out, count, rawHandleOf);
+  const std::vector<GraphNode*>& others = before ? node->dependencies : node->dependents;
+  auto edge = [&](GraphNode* other) {
+    return before ? edgeBetween(other, node.get()) : edgeBetween(node.get(), other);
+  };
+  if (count && out && !edgeData)
+    for (size_t i = 0; i < std::min(*count, others.size()); i++)
+      if (!ordinary(edge(others[i]))) return CUDA_ERROR_LOSSY_QUERY;
+  const CUresult result = listOut(others, out, count, rawHandleOf);
   if (!result && out && edgeData)
-    for (size_t i = 0; i < *count; i++) edgeData[i] = {};
+    for (size_t i = 0; i < *count; i++) edgeData[i] = edge(others[i]);
   return result;
 }
 
@@ -115,7 +130,8 @@ bool reaches(GraphNode* from, GraphNode* to) {
   return false;
 }
 
-CUresult changeEdges(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to, size_t count, bool add) {
+CUresult changeEdges(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* edges,
+                     size_t count, bool add) {
   Ref<Graph> graph;
   if (const CUresult e = findGraph(hGraph, graph)) return e;
   if (count && (!from || !to)) return CUDA_ERROR_INVALID_VALUE;
@@ -127,10 +143,18 @@ CUresult changeEdges(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode*
     const bool there = std::find(b->dependencies.begin(), b->dependencies.end(), a.get()) != b->dependencies.end();
     if (add == there) return CUDA_ERROR_INVALID_VALUE;
     if (add && reaches(b.get(), a.get())) return CUDA_ERROR_INVALID_VALUE;
+    if (edges && add)
+      if (const CUresult e = checkEdge(edges[i], a->work.type, b->work.type)) return e;
+    if (edges && !add) {
+      const CUgraphEdgeData is = edgeBetween(a.get(), b.get());
+      if (std::memcmp(&is, &edges[i], sizeof is) != 0) return CUDA_ERROR_INVALID_VALUE;
+    }
     if (add) {
+      if (edges && !ordinary(edges[i])) b->edges[a.get()] = edges[i];
       b->dependencies.push_back(a.get());
       a->dependents.push_back(b.get());
     } else {
+      b->edges.erase(a.get());
       std::erase(b->dependencies, a.get());
       std::erase(a->dependents, b.get());
     }
@@ -156,22 +180,21 @@ DRIVER_API(cuGraphNodeGetDependentNodes_v2)
 }
 DRIVER_API(cuGraphAddDependencies)
 (CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to, size_t numDependencies) {
-  return changeEdges(hGraph, from, to, numDependencies, true);
+  return changeEdges(hGraph, from, to, nullptr, numDependencies, true);
 }
 DRIVER_API(cuGraphAddDependencies_v2)
 (CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* edgeData,
  size_t numDependencies) {
-  for (size_t i = 0; edgeData && i < numDependencies; i++)
-    if (edgeData[i].type) return CUDA_ERROR_NOT_SUPPORTED;
-  return changeEdges(hGraph, from, to, numDependencies, true);
+  return changeEdges(hGraph, from, to, edgeData, numDependencies, true);
 }
 DRIVER_API(cuGraphRemoveDependencies)
 (CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to, size_t numDependencies) {
-  return changeEdges(hGraph, from, to, numDependencies, false);
+  return changeEdges(hGraph, from, to, nullptr, numDependencies, false);
 }
 DRIVER_API(cuGraphRemoveDependencies_v2)
-(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData*, size_t numDependencies) {
-  return changeEdges(hGraph, from, to, numDependencies, false);
+(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* edgeData,
+ size_t numDependencies) {
+  return changeEdges(hGraph, from, to, edgeData, numDependencies, false);
 }
 
 namespace {

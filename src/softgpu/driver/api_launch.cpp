@@ -11,6 +11,7 @@
 #include "softgpu/driver/counters.h"
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/env.h"
+#include "softgpu/driver/event.h"
 #include "softgpu/driver/launch.h"
 #include "softgpu/driver/message.h"
 #include "softgpu/driver/module.h"
@@ -228,13 +229,36 @@ DRIVER_API(cuLaunchCooperativeKernel)
   return launch(f, shape, hStream, kernelParams, nullptr);
 }
 
+namespace {
+
+// An event that a launch records: when its blocks have begun, or triggered it. Here that is observed when the kernel
+// has ended, which is allowed to be as late.
+struct LaunchEvent {
+  CUevent event;
+  unsigned flags;
+};
+
+CUresult launchEvent(CUevent handle, int flags, CUstream hStream, std::vector<LaunchEvent>& out) {
+  Ref<Stream> stream;
+  if (const CUresult e = resolveStream(hStream, stream)) return e;
+  Ref<Event> event;
+  if (const CUresult e = findEvent(handle, event)) return e;
+  if (!(event->flags() & CU_EVENT_DISABLE_TIMING) || event->shared || (flags & ~CU_EVENT_RECORD_EXTERNAL))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (event->context() != stream->context()) return CUDA_ERROR_INVALID_HANDLE;
+  out.push_back({handle, static_cast<unsigned>(flags)});
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
 DRIVER_API(cuLaunchKernelEx)(const CUlaunchConfig* config, CUfunction f, void** kernelParams, void** extra) {
   if (!config || (config->numAttrs && !config->attrs)) return CUDA_ERROR_INVALID_VALUE;
   LaunchShape shape;
   shape.grid = {config->gridDimX, config->gridDimY, config->gridDimZ};
   shape.block = {config->blockDimX, config->blockDimY, config->blockDimZ};
   shape.dynamicShared = config->sharedMemBytes;
-  Ref<Event> completion;
+  std::vector<LaunchEvent> after;
   for (unsigned i = 0; i < config->numAttrs; i++) {
     const CUlaunchAttribute& a = config->attrs[i];
     switch (static_cast<int>(a.id)) {
@@ -257,7 +281,20 @@ DRIVER_API(cuLaunchKernelEx)(const CUlaunchConfig* config, CUfunction f, void** 
       case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
       // Grids of one stream run one after the other here, which is what an
       // overlapped secondary kernel may rely on at most.
-      case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: break;
+      case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+      case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING: break;
+      case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+        if (const CUresult e =
+                launchEvent(a.value.programmaticEvent.event, a.value.programmaticEvent.flags, config->hStream, after))
+          return e;
+        break;
+      case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+        if (const CUresult e = launchEvent(a.value.launchCompletionEvent.event, a.value.launchCompletionEvent.flags,
+                                           config->hStream, after))
+          return e;
+        break;
+      // Of streams only.
+      case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY: return CUDA_ERROR_INVALID_VALUE;
       case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
         shape.carveout = static_cast<int32_t>(a.value.sharedMemCarveout);
         break;
@@ -272,7 +309,10 @@ DRIVER_API(cuLaunchKernelEx)(const CUlaunchConfig* config, CUfunction f, void** 
       default: return CUDA_ERROR_NOT_SUPPORTED;
     }
   }
-  return launch(f, shape, config->hStream, kernelParams, extra);
+  if (const CUresult e = launch(f, shape, config->hStream, kernelParams, extra)) return e;
+  for (const LaunchEvent& e : after)
+    if (const CUresult r = recordEvent(e.event, config->hStream, e.flags)) return r;
+  return CUDA_SUCCESS;
 }
 
 }  // namespace sonde::softgpu::driver

@@ -134,6 +134,8 @@ DRIVER_API(cuGraphKernelNodeCopyAttributes)(CUgraphNode dst, CUgraphNode src) {
   shape.carveout = other.carveout;
   shape.clusterPolicy = other.clusterPolicy;
   shape.accessPolicy = other.accessPolicy;
+  shape.memSyncDomain = other.memSyncDomain;
+  shape.memSyncDomainMap = other.memSyncDomainMap;
   return CUDA_SUCCESS;
 }
 

@@ -10,6 +10,8 @@
 namespace sonde::softgpu::driver {
 
 CUresult findEvent(CUevent handle, Ref<Event>& event);
+// As cuEventRecordWithFlags.
+CUresult recordEvent(CUevent handle, CUstream stream, unsigned flags);
 CUresult recordOn(Stream& stream, Event& event, uint32_t correlation);
 void waitOn(Stream& stream, Event& event, uint32_t correlation);
 // The event is reached when all that these streams hold now is done.

@@ -58,7 +58,10 @@ Ref<GraphNode> Graph::add(NodeWork work, const std::vector<GraphNode*>& dependen
 
 void Graph::remove(GraphNode* node) {
   for (GraphNode* d : node->dependencies) std::erase(d->dependents, node);
-  for (GraphNode* d : node->dependents) std::erase(d->dependencies, node);
+  for (GraphNode* d : node->dependents) {
+    std::erase(d->dependencies, node);
+    d->edges.erase(node);
+  }
   node->graph = nullptr;
   HandleTable::retire(node);
   std::erase_if(nodes, [&](auto& n) { return n.get() == node; });
@@ -114,6 +117,7 @@ Ref<Graph> Graph::clone() const {
     for (GraphNode* d : n->dependencies) {
       twin[n.get()]->dependencies.push_back(twin[d]);
       twin[d]->dependents.push_back(twin[n.get()]);
+      if (const auto edge = n->edges.find(d); edge != n->edges.end()) twin[n.get()]->edges[twin[d]] = edge->second;
     }
   for (auto& [object, count] : userObjects) {
     object->retain(count);

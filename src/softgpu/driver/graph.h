@@ -5,6 +5,7 @@
 // is not where time is spent.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -66,6 +67,9 @@ class GraphNode final : public Object {
   uint64_t originalId = 0;   // of the node it was cloned from
   void* original = nullptr;  // its handle
   std::vector<GraphNode*> dependencies, dependents;
+  // Edges from dependencies that are not ordinary ones. Grids of a graph follow one another here, so that they order
+  // like any; what they were made as is kept for those who ask.
+  std::map<const GraphNode*, CUgraphEdgeData> edges;
   std::vector<void*> paramPointers;  // into work.params, for GetParams
 };
 

@@ -33,6 +33,11 @@ CUresult freeWork(CUdeviceptr address, NodeWork& work);
 CUresult claimMemory(const Graph& graph, const NodeWork& work);
 CUresult conditionalWork(CUDA_CONDITIONAL_NODE_PARAMS& params, CUgraph graph, NodeWork& work);
 
-CUresult addNode(CUgraphNode* out, CUgraph hGraph, const CUgraphNode* dependencies, size_t count, NodeWork work);
+// `edges`: as many as dependencies; null: ordinary ones.
+CUresult addNode(CUgraphNode* out, CUgraph hGraph, const CUgraphNode* dependencies, size_t count, NodeWork work,
+                 const CUgraphEdgeData* edges = nullptr);
+// Whether an edge between nodes of these types may be of this sort.
+CUresult checkEdge(const CUgraphEdgeData& edge, CUgraphNodeType from, CUgraphNodeType to);
+bool ordinary(const CUgraphEdgeData& edge);
 
 }  // namespace sonde::softgpu::driver

@@ -14,6 +14,9 @@ struct LaunchShape {
   std::shared_ptr<const SmSet> sms;  // null: all of the device
   AccessPolicy accessPolicy;         // none: the stream's
   int32_t clusterPolicy = -1;        // CUclusterSchedulingPolicy; -1: the function's
+  // Of a graph's kernel node, for those who ask: hints without effect here.
+  CUlaunchMemSyncDomain memSyncDomain = CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT;
+  CUlaunchMemSyncDomainMap memSyncDomainMap{0, 1};
 };
 
 // A window of the attribute ACCESS_POLICY_WINDOW; one of no bytes is none.
