@@ -148,6 +148,28 @@ TEST_F(ModuleTest, PtxForNewerDevicesStandsInForMachineCode) {
   FAILS(CUDA_ERROR_NO_BINARY_FOR_GPU, cuModuleLoadData(&m, other.data()));
 }
 
+// What nvcc 11 links into programs with -rdc=true: a device runtime upon functions that only the vendor's driver has.
+TEST_F(ModuleTest, TheDeviceRuntimeOfCuda11IsLeftOut) {
+  const std::string runtime = fatbin(
+      {{1, 80,
+        ".version 7.8\n.target sm_80\n.address_size 64\n"
+        ".extern .func (.param .b32 r) cnpSetLastError(.param .b32 e);\n"
+        ".visible .func (.param .b32 r) cudaMemcpyAsync(.param .b64 a, .param .b64 b, .param .b64 c, .param .b32 d, "
+        ".param .b64 e)\n{\n  .reg .b32 %r;\n  { .param .b32 x; .param .b32 y; st.param.b32 [x], 1; "
+        "call.uni (y), cnpSetLastError, (x); ld.param.b32 %r, [y]; }\n  st.param.b32 [r], %r;\n  ret;\n}\n"}});
+  const std::string program = fatbin({{1, 80, named("mine", "sm_80")}});
+  const void* parts[] = {program.data(), runtime.data(), nullptr};
+  Wrapper w;
+  w.version = 2;
+  w.data = parts[0];
+  w.list = parts;
+  CUmodule m;
+  OK(cuModuleLoadFatBinary(&m, &w));
+  EXPECT_TRUE(has(m, "mine"));
+  // Alone it is a program like any, which asks for what is not there.
+  FAILS(CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, cuModuleLoadData(&m, runtime.data()));
+}
+
 TEST_F(ModuleTest, DamagedFatBinaries) {
   std::string image = fatbin({{1, 80, kSmall, EntrySpec::zstd}});
   CUmodule m;

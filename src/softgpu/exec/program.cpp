@@ -49,6 +49,17 @@ ptx::SourcePos placeOf(std::string_view text, std::string_view directive) {
   return {1, 1};
 }
 
+// libcudadevrt of CUDA 11 has PTX, which asks the vendor's driver for functions of other names (cnp…). The functions
+// that it defines are there without it.
+bool isDeviceRuntime(const ptx::Module& module) {
+  bool defines = false, asks = false;
+  for (const auto& f : module.functions) {
+    defines |= f.hasBody && f.name == "cudaMemcpyAsync";
+    asks |= !f.hasBody && f.name == "cnpSetLastError";
+  }
+  return defines && asks;
+}
+
 // For `sonde run --fidelity`: one piece for each kernel, whole even when
 // several processes write.
 void reportFidelity(const ptx::Module& module, uint32_t function) {
@@ -79,6 +90,7 @@ Program::LoadResult Program::load(std::span<const std::string_view> texts, const
       return result;
     }
     const ptx::Module& m = parsed.module;
+    if (texts.size() > 1 && isDeviceRuntime(m)) continue;
     // Newer compilers of the same release write 9.x; what is new in it is refused by name.
     if (m.versionMajor > 9) {
       result.diagnostics.push_back(
