@@ -29,7 +29,7 @@ def line(text, what, which):
     added = [statistics.median(costs[who, what, which]) - base for who in ("ours", "vendor") if (who, what, which) in costs]
     out = f"{text:<46}{base:7.0f}   ours {added[0]:+6.0f}"
     if len(added) > 1:
-        out += f"   vendor {added[1]:+6.0f}   ratio {added[0] / added[1]:.2f}"
+        out += f"   vendor {added[1]:+6.0f}" + (f"   ratio {added[0] / added[1]:.2f}" if added[1] > 0 else "")
     print(out)
 
 line("a launch: kernels", "kernels", "launch")
