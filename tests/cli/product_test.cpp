@@ -108,10 +108,10 @@ TEST_F(Product, SummariesCountWhatTheProgramDid) {
   const Outcome base = sonde({"run", "--csv", "-r", "cuda_gpu_kern_sum:base", PROGRAM});
   EXPECT_EQ(column(base.out, ",scale", 2), "2");
   const Outcome copies = sonde({"run", "--csv", "-r", "cuda_gpu_mem_size_sum", PROGRAM});
-  EXPECT_EQ(column(copies.out, ",[CUDA memcpy Host-to-Device]", 0), "0.016");
+  EXPECT_EQ(column(copies.out, ",[CUDA memcpy Host-to-Device]", 0), "0.016384");
   EXPECT_EQ(column(copies.out, ",[CUDA memcpy Host-to-Device]", 1), "1");
   EXPECT_EQ(column(copies.out, ",[CUDA memcpy Device-to-Host]", 1), "2");
-  EXPECT_EQ(column(copies.out, ",[CUDA memset]", 0), "0.001");
+  EXPECT_EQ(column(copies.out, ",[CUDA memset]", 0), "0.001000");
   const Outcome calls = sonde({"run", "--csv", "-r", "cuda_api_sum", PROGRAM});
   EXPECT_EQ(column(calls.out, ",cudaLaunchKernel", 2), "6");
   EXPECT_EQ(column(calls.out, ",cudaMemcpy", 2), "3");

@@ -79,11 +79,11 @@ TEST_F(Unified, TransfersAndFaultsByDevice) {
   const std::string out = csv("um_profile_sum");
   for (const char* way : {"Host-to-Device", "Device-to-Host"}) {
     const auto r = row(out, std::string(",Sonde Software GPU (0),") + way);
-    EXPECT_EQ(r[0], "10") << way;     // five regions, of each the faulting page and the rest
-    EXPECT_EQ(r[1], "0.105") << way;  // MB
-    EXPECT_EQ(r[2], "0.004") << way;
-    EXPECT_EQ(r[3], "0.520") << way;
-    EXPECT_EQ(r[4], "1.049") << way;
+    EXPECT_EQ(r[0], "10") << way;        // five regions, of each the faulting page and the rest
+    EXPECT_EQ(r[1], "0.104858") << way;  // MB
+    EXPECT_EQ(r[2], "0.004096") << way;
+    EXPECT_EQ(r[3], "0.520192") << way;
+    EXPECT_EQ(r[4], "1.048576") << way;
     EXPECT_GT(std::stoull(r[5]), 0u) << way;
   }
   EXPECT_EQ(row(out, ",GPU page fault groups")[0], "5");
@@ -115,16 +115,16 @@ TEST_F(Unified, GpuFaultsNameTheirKernel) {
 
 TEST_F(Unified, TotalsAndPages) {
   const std::string totals = csv("um_total_sum");
-  EXPECT_THAT(totals, HasSubstr("\n1.049,1.049,0.000,10,5,0x"));
+  EXPECT_THAT(totals, HasSubstr("\n1.048576,1.048576,0.000000,10,5,0x"));
   const std::string pages = csv("um_sum:rows=0");
   EXPECT_EQ(std::count(pages.begin(), pages.end(), '\n'), 11);  // ten addresses
   const std::string three = csv("um_sum:rows=3");
   EXPECT_EQ(std::count(three.begin(), three.end(), '\n'), 4);
-  EXPECT_THAT(three, HasSubstr("81000,0.520,0.520,0,0,"));  // the largest first
+  EXPECT_THAT(three, HasSubstr("81000,0.520192,0.520192,0,0,"));  // the largest first
   const std::string causes = csv("um_cause_sum");
   EXPECT_EQ(row(causes, ",Host-to-Device,Coherence")[2], "5");
   EXPECT_EQ(row(causes, ",Host-to-Device,Prefetch")[2], "5");
-  EXPECT_EQ(row(causes, ",Device-to-Host,Prefetch")[1], "1.028");  // 251 pages
+  EXPECT_EQ(row(causes, ",Device-to-Host,Prefetch")[1], "1.028096");  // 251 pages
 }
 
 TEST_F(Unified, AdviceHasItsNumbers) {
@@ -142,7 +142,7 @@ TEST_F(Unified, AdviceHasItsNumbers) {
 TEST_F(Unified, ThrashingNamesWhoFights) {
   const std::string out = csv("um_thrashing_sum", "pingpong");
   const auto r = row(out, ",\"CPU, GPU 0\"");
-  EXPECT_EQ(r[1], "0.004");
+  EXPECT_EQ(r[1], "0.004096");
   EXPECT_EQ(r[2], "1");  // detected once
   EXPECT_EQ(r[3], "5");
   EXPECT_EQ(r[4], "5");
@@ -204,7 +204,7 @@ TEST_F(Unified, ManagedVariablesAreManagedMemory) {
   for (const char* way : {"Host-to-Device", "Device-to-Host"}) {
     const auto r = row(out, std::string(",Sonde Software GPU (0),") + way);
     EXPECT_EQ(r[0], "2") << way;  // the faulting page and the rest
-    EXPECT_EQ(r[4], "0.066") << way;
+    EXPECT_EQ(r[4], "0.065536") << way;
   }
   EXPECT_EQ(row(out, ",GPU page fault groups")[0], "1");
   // It has its initial value from the CPU when the module is loaded: only the read faults.
