@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compilers, and what happened to a program."""
 import dataclasses
+import glob
 import os
 import re
 import shutil
@@ -41,6 +42,7 @@ class Tool:
     def __init__(self, compiler, args, root):
         self.compiler, self.arch, self.work = compiler, args.arch, args.work
         self.timeout, self.lib, self.jobs, self.card = args.timeout, args.lib, args.jobs, args.card
+        self.parts = []
         if compiler == "nvcc":
             path = args.nvcc or shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
             # The toolkit's stub stands in for libcuda at link time only.
@@ -57,6 +59,9 @@ class Tool:
             if os.path.isdir(libraries):
                 self.command.append("-I" + libraries)
             self.linkPaths = ["-L" + args.lib]
+            # Of this checkout: what an earlier state of it has built says nothing.
+            self.parts = glob.glob(os.path.join(root, "tools", "sondecc*")) + \
+                glob.glob(os.path.join(root, "include", "softgpu", "**", "*.h*"), recursive=True)
         else:
             raise SystemExit("unknown compiler " + compiler + ": nvcc or sondecc")
         self.environment = dict(os.environ)
@@ -74,8 +79,9 @@ class Tool:
         return path
 
     def build(self, sources, output, flags, cwd):
-        """None when it worked, else what the compiler said. Not repeated while the sources are older."""
-        if os.path.exists(output) and all(os.path.getmtime(output) > os.path.getmtime(s) for s in sources):
+        """None when it worked, else what the compiler said. Not repeated while sources and compiler are older."""
+        inputs = list(sources) + self.parts
+        if os.path.exists(output) and all(os.path.getmtime(output) > os.path.getmtime(s) for s in inputs):
             return None
         standard = [] if any(f.startswith("-std=") for f in flags) else ["-std=c++17"]
         command = self.command + ["-O2"] + standard + flags + sources + ["-o", output]
