@@ -24,6 +24,7 @@ constexpr uint32_t kFirstNullStream = 7, kFirstStream = 13;
 struct Registry {
   std::shared_mutex mutex;
   std::unordered_map<CUcontext, Context*> contexts;
+  std::vector<Context*> gone;           // a thread may still hold one
   std::unordered_set<CUcontext> reset;  // primary ones that are gone and may still be current
   uint32_t lastContext = 0;
   std::atomic<uint32_t> nextStream{kFirstStream};
@@ -317,9 +318,16 @@ void forgetContext(CUcontext handle) {
   std::unique_lock lock(r.mutex);
   const auto at = r.contexts.find(handle);
   if (at == r.contexts.end()) return;
-  at->second->dead.store(true);
-  if (at->second->primary.load()) r.reset.insert(handle);
+  Context* context = at->second;
+  context->dead.store(true);
+  if (context->primary.load()) r.reset.insert(handle);
+  r.gone.push_back(context);
   r.contexts.erase(at);
+  {
+    // Thousands, which went with the context; programs reset devices again and again.
+    std::lock_guard events(context->eventMutex);
+    context->events = {};
+  }
   generation.fetch_add(1, std::memory_order_release);
 }
 
