@@ -1,32 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes that fork, exit or have no driver. Each case runs in a child of its
 // own: this program again, with the case's name as argument.
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <string>
 #include <thread>
 
 #include "core/fake_driver.h"
+#include "cupti/child_cases.h"
 #include "cupti/collector.h"
 
+using testing_support::Case;
 using testing_support::Collector;
-
-extern char** environ;
+using testing_support::require;
+using testing_support::waitFor;
 
 namespace {
 
 constexpr uint32_t kMalloc = CUPTI_RUNTIME_TRACE_CBID_cudaMalloc_v3020;
-
-void require(bool condition, const char* what) {
-  if (condition) return;
-  std::fprintf(stderr, "failed: %s\n", what);
-  _exit(1);
-}
 
 void trace() {
   require(cuptiActivityRegisterCallbacks(Collector::requested, Collector::completed) == CUPTI_SUCCESS, "register");
@@ -40,12 +33,6 @@ void calls(int count) {
 size_t flushed() {
   require(cuptiActivityFlushAll(0) == CUPTI_SUCCESS, "flush");
   return Collector::instance().records().size();
-}
-
-int waitFor(pid_t child) {
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
 // Parent and child each deliver what they recorded, and only that.
@@ -170,10 +157,6 @@ void caseThreadLocalDestructor() {
   require(flushed() == 40, "two records of each thread");
 }
 
-struct Case {
-  const char* name;
-  void (*run)();
-};
 const Case kCases[] = {
     {"fork", caseFork},
     {"fork-under-load", caseForkUnderLoad},
@@ -185,15 +168,8 @@ const Case kCases[] = {
     {"thread-local-destructor", caseThreadLocalDestructor},
 };
 
-int runCase(const char* name) {
-  const char* arguments[] = {"/proc/self/exe", "--case", name, nullptr};
-  pid_t child;
-  if (posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, const_cast<char**>(arguments), environ) != 0) return -1;
-  return waitFor(child);
-}
-
 class Processes : public ::testing::TestWithParam<Case> {};
-TEST_P(Processes, EndsCleanly) { EXPECT_EQ(0, runCase(GetParam().name)); }
+TEST_P(Processes, EndsCleanly) { EXPECT_EQ(0, testing_support::runCase(GetParam().name)); }
 INSTANTIATE_TEST_SUITE_P(Cases, Processes, ::testing::ValuesIn(kCases), [](const auto& info) {
   std::string name = info.param.name;
   for (char& c : name) {
@@ -205,16 +181,8 @@ INSTANTIATE_TEST_SUITE_P(Cases, Processes, ::testing::ValuesIn(kCases), [](const
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc == 3 && std::strcmp(argv[1], "--case") == 0) {
-    alarm(60);
-    for (const Case& c : kCases) {
-      if (std::strcmp(c.name, argv[2]) == 0) {
-        c.run();
-        return 0;
-      }
-    }
-    return 2;
-  }
+  int status = 0;
+  if (testing_support::isCase(argc, argv, kCases, &status)) return status;
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "gpu_trace.h"
+#include "tests/driver/launch_attributes.h"
 
 namespace sonde::test {
 namespace {
@@ -189,21 +190,6 @@ TEST_F(GpuKernelFields, SharedMemoryCarveout) {
   k = launched({});
   EXPECT_EQ(1, k.isSharedMemoryCarveoutRequested) << "no shared memory is a share too";
   EXPECT_EQ(0, k.sharedMemoryCarveoutRequested);
-}
-
-CUlaunchAttribute clusterOf(unsigned blocks) {
-  CUlaunchAttribute a{};
-  a.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-  a.value.clusterDim.x = blocks;
-  a.value.clusterDim.y = a.value.clusterDim.z = 1;
-  return a;
-}
-
-CUlaunchAttribute policyOf(CUclusterSchedulingPolicy policy) {
-  CUlaunchAttribute a{};
-  a.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE;
-  a.value.clusterSchedulingPolicyPreference = policy;
-  return a;
 }
 
 // The device has 16 multiprocessors, all in one group that clusters may be

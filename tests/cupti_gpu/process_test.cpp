@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes that fork, end or exit while kernels run on the software GPU. Each
 // case runs in a child of its own: this program again, with the case's name.
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
-#include <cstring>
 #include <string>
 #include <thread>
 
 #include "gpu_trace.h"
-
-extern char** environ;
+#include "tests/cupti/child_cases.h"
 
 // What the threads of the parent owned is nobody's in a forked child: no leak. Asked by the sanitizer, where there is
 // one.
@@ -23,13 +19,10 @@ extern "C" __attribute__((visibility("default"))) int __lsan_is_turned_off() { r
 namespace sonde::test {
 namespace {
 
+using testing_support::Case;
 using testing_support::Collector;
-
-void require(bool condition, const char* what) {
-  if (condition) return;
-  std::fprintf(stderr, "failed: %s\n", what);
-  _exit(1);
-}
+using testing_support::require;
+using testing_support::waitFor;
 
 uint32_t* out = nullptr;
 
@@ -58,12 +51,6 @@ void trace() {
   require(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS, "enable kernels");
   require(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME) == CUPTI_SUCCESS, "enable calls");
   require(cudaMalloc(reinterpret_cast<void**>(&out), 1 << 20) == cudaSuccess, "memory");
-}
-
-int waitFor(pid_t child) {
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
 // The parent goes on. The child has no device, as with the vendor's driver, and
@@ -229,10 +216,6 @@ void caseFinalizeWithKernelsInFlight() {
   }
 }
 
-struct Case {
-  const char* name;
-  void (*run)();
-};
 const Case kCases[] = {
     {"Fork", caseFork},
     {"ForkUnderLoad", caseForkUnderLoad},
@@ -245,33 +228,17 @@ const Case kCases[] = {
     {"FinalizeWithKernelsInFlight", caseFinalizeWithKernelsInFlight},
 };
 
-int runCase(const char* name) {
-  const char* arguments[] = {"/proc/self/exe", "--case", name, nullptr};
-  pid_t child;
-  if (posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, const_cast<char**>(arguments), environ) != 0) return -1;
-  return waitFor(child);
-}
-
 class GpuProcesses : public ::testing::TestWithParam<Case> {};
-TEST_P(GpuProcesses, EndsCleanly) { EXPECT_EQ(0, runCase(GetParam().name)); }
+TEST_P(GpuProcesses, EndsCleanly) { EXPECT_EQ(0, testing_support::runCase(GetParam().name)); }
 INSTANTIATE_TEST_SUITE_P(Cases, GpuProcesses, ::testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
-
-int runNamed(const char* name) {
-  alarm(120);
-  for (const Case& c : kCases) {
-    if (std::strcmp(c.name, name) != 0) continue;
-    c.run();
-    return 0;
-  }
-  return 2;
-}
 
 }  // namespace
 }  // namespace sonde::test
 
 int main(int argc, char** argv) {
-  if (argc == 3 && std::strcmp(argv[1], "--case") == 0) return sonde::test::runNamed(argv[2]);
+  int status = 0;
+  if (testing_support::isCase(argc, argv, sonde::test::kCases, &status)) return status;
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -3,6 +3,7 @@
 // What is recorded of launches beyond their shape, and of memory at the end of
 // a context: libcupti on hooks, the software driver in the place of the vendor's.
 #include "hooked_records.h"
+#include "tests/driver/launch_attributes.h"
 
 using namespace sonde::test;
 
@@ -27,21 +28,6 @@ CUlaunchAttribute windowOf(CUdeviceptr base, size_t bytes, float ratio) {
   a.id = CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;
   a.value.accessPolicyWindow = {reinterpret_cast<void*>(base), bytes, ratio, CU_ACCESS_PROPERTY_PERSISTING,
                                 CU_ACCESS_PROPERTY_STREAMING};
-  return a;
-}
-
-CUlaunchAttribute clusterOf(unsigned blocks) {
-  CUlaunchAttribute a{};
-  a.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-  a.value.clusterDim.x = blocks;
-  a.value.clusterDim.y = a.value.clusterDim.z = 1;
-  return a;
-}
-
-CUlaunchAttribute policyOf(CUclusterSchedulingPolicy policy) {
-  CUlaunchAttribute a{};
-  a.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE;
-  a.value.clusterSchedulingPolicyPreference = policy;
   return a;
 }
 
